@@ -4,7 +4,7 @@ WORKDIR ?= runs/reproduce
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: docs gpu smoke-gpu reproduce reproduce-from-scratch test test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
+.PHONY: docs gpu smoke-gpu reproduce reproduce-from-scratch test test-core test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
 
 # The path from text to an answer; a night's Table 5, judged anew; Table 5 from the models of its rows.
 # Four to five minutes of two cores with AVX-512; the same command goes on where it was interrupted.
@@ -21,6 +21,12 @@ reproduce-from-scratch: .venv/run.stamp
 # File after file as they stand: by their number of tests the slowest would come last.
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
+
+# The paper alone: a copy of the tree without the guests' folders. Every module is imported, then these
+# tests run and a table in miniature; TESTS="tests/test_docs.py" runs a few.
+TESTS ?= -n auto --dist loadfile --no-loadscope-reorder
+test-core: .venv/dev.stamp
+	$(BIN)/python -m tests.core_alone -m "not parity" $(TESTS)
 
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity

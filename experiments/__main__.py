@@ -12,17 +12,14 @@ from pathlib import Path
 
 from official_bert.common import commands
 from official_bert.common.errors import UserError
+from official_bert.extension import places
 
-MODULES = {
+_OWN = {
     module.rpartition(".")[2]: module
     for module in (
         "data_prep.wikipedia",
         "data_prep.sentences",
         "data_prep.vocab",
-        "data_prep.word2vec",
-        "data_prep.made_patients",
-        "data_prep.made_videos",
-        "data_prep.text_pairs",
         "data_prep.create_pretraining_data",
         "data_prep.show_records",
         "experiments.pretrain",
@@ -39,6 +36,12 @@ MODULES = {
 }
 
 
+def modules() -> dict[str, str]:
+    """Return {command: its module}, those of extensions last."""
+    added = places("commands")
+    return _OWN | {name: place.partition(":")[0] for name, place in added.items()}
+
+
 def main() -> None:
     """Runs the command that the first argument names, with the arguments after it, and ends.
 
@@ -50,7 +53,7 @@ def main() -> None:
 
 def _run() -> None:
     name, *arguments = sys.argv[1:] or ["--help"]
-    module = MODULES.get(name.replace("-", "_"))
+    module = modules().get(name.replace("-", "_"))
     if module:
         sys.argv[1:] = arguments
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -65,7 +68,7 @@ def _run() -> None:
 def _listed() -> str:
     """A line for each command: the first of its module's docstring, which is not imported."""
     lines = []
-    for name, module in MODULES.items():
+    for name, module in modules().items():
         path = importlib.util.find_spec(module).origin
         doc = ast.get_docstring(ast.parse(Path(path).read_text("utf-8")))
         lines.append(f"  {name:<24} {doc.splitlines()[0]}")

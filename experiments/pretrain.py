@@ -37,9 +37,10 @@ def summary(results):
         f"{results['seconds']:.0f} s"
     ]
     lines += [f"  held-out {name:<24} {value:.4f}" for name, value in results["heldout"].items()]
-    if "teacher" in results:
-        work = [results["teacher"][name] / 1e12 for name in ("students_flops", "flops")]
-        lines.append(f"  work: {work[0]:.3g} TFLOP of the student, {work[1]:.3g} of its teacher")
+    for name, beside in results.items():
+        if isinstance(beside, dict) and "students_flops" in beside:
+            own, theirs = beside["students_flops"] / 1e12, beside["flops"] / 1e12
+            lines.append(f"  work: {own:.3g} TFLOP of the student, {theirs:.3g} of its {name}")
     lines.append(f"  model: {results['model']}")
     return "\n".join(lines)
 

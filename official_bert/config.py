@@ -301,6 +301,8 @@ def _kind_of(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertConfig]:
     for name, value in fields.items():
         if name in marks:
             kind = find("configs", name)
+            if not issubclass(kind, BertConfig):  # of another encoder than a Transformer's
+                continue
             usual = _usual(kind)[name]
             kinds |= {kind} if value != usual or type(value) is not type(usual) else set()
     direction = fields.get("attention_direction")

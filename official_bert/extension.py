@@ -33,16 +33,18 @@ class Extension:
         subclass of `BertConfig`.
       sizes: name of a size -> its fields, a dictionary.
       objectives: name -> subclass of `objectives.protocol.Objective`.
+      flops: name of an objective -> function of the FLOPs of its heads (`flops.objective_flops`).
       heads: name of a head, or a field of `model.json` that is true of it -> its class.
       members: `model_type` of Hugging Face -> `checkpoints.member.Member`.
       tokenizers: kind -> subclass of `tokenization.Tokenizer`.
       graphs: kind of a tokeniser -> its twin inside a TensorFlow graph.
       learners: kind of a tokeniser -> function that learns its vocabulary from text.
       tasks: name -> subclass of `data_prep.tasks.task.Task`.
-      options: field on the command line and in `config.json` -> the dataclass that has it.
+      options: "pretrain." or "finetune." and a field on the command line and in `config.json` ->
+        the dataclass that has it.
       starts: name, pattern of a file or type of a configuration -> kind of start of a training.
-      cells: name -> kind of cell of a table.
-      measures: name of a task -> how two models are compared on it.
+      cells: kind of cell of a table -> function that does its work.
+      measures: name of a measure -> function of sums over examples that gives a metric.
       schedules: name -> learning rate of a step.
       served: name of a head -> the model that is exported.
       verbs: name of a method of `predict.Model` -> function of the model.
@@ -56,6 +58,7 @@ class Extension:
     configs: Names = dataclasses.field(default_factory=dict)
     sizes: Names = dataclasses.field(default_factory=dict)
     objectives: Names = dataclasses.field(default_factory=dict)
+    flops: Names = dataclasses.field(default_factory=dict)
     heads: Names = dataclasses.field(default_factory=dict)
     members: Names = dataclasses.field(default_factory=dict)
     tokenizers: Names = dataclasses.field(default_factory=dict)
@@ -153,7 +156,7 @@ KINDS = tuple(field.name for field in dataclasses.fields(Extension))[1:]
 
 def _manifest() -> tuple[Extension, ...]:
     try:
-        return importlib.import_module(MANIFEST).EXTENSIONS
+        return importlib.import_module(MANIFEST).extensions()
     except ModuleNotFoundError as error:
         if error.name not in (MANIFEST, MANIFEST.partition(".")[0]):
             raise

@@ -91,6 +91,9 @@ class FineTuned(ModelWithLosses):
     def _rank(self) -> int:
         return 2
 
+    def begin_as(self, arrays: dict) -> None:
+        """Give the head what it can begin with of a pre-trained model, {path: array}."""
+
     def call(self, batch, training=False, seed=None):
         """The encoder's inputs -> what `answer` gives."""
         seed = self.step_seed(training, seed)

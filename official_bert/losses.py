@@ -81,13 +81,13 @@ class ModelWithLosses(keras.Model):
     loss_epsilons: dict[str, float] = {}
     # What a term's mean is multiplied by in the loss; 1 where it is not named.
     loss_weights: dict[str, float] = {}
-    # The `teachers.Teacher` that it learns from.
-    teacher = None
+    # Whether a model folder can hold it.
+    has_folder = True
 
     @property
     def read_only(self) -> list:
         """Variables that it reads and that are not its own: neither trained nor saved with it."""
-        return [] if self.teacher is None else self.teacher.variables
+        return []
 
     def input_specs(self) -> dict[str, keras.InputSpec]:
         """{field of a batch that it reads: type and shape}, where a size may be None."""
@@ -101,6 +101,15 @@ class ModelWithLosses(keras.Model):
     def kept(self):
         """What is saved of it: itself, or without what only its training needs."""
         return self
+
+    def pad(self, batch: dict, rows: int) -> None:
+        """Set the weights of padding in a batch of numpy arrays to 0, in place.
+
+        Args:
+          batch: with "example_weights"; the arrays are its own.
+          rows: those behind so many are padding.
+        """
+        batch["example_weights"][rows:] = 0
 
     def loss_terms(self, batch, outputs) -> dict:
         raise NotImplementedError
@@ -201,6 +210,9 @@ class WithOneMoreLoss(ModelWithLosses):
 
     def input_specs(self):
         return self.student.input_specs()
+
+    def pad(self, batch, rows):
+        self.student.pad(batch, rows)
 
     def metric_terms(self, batch, outputs):
         return self.student.metric_terms(batch, outputs)

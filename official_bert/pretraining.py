@@ -26,7 +26,6 @@ class BertPretrainer(ModelWithLosses):
         options, or objectives. ("masked_lm",) is "No NSP" of Table 5, ("next_token",) on a
         left-to-right encoder is "LTR & No NSP".
       seed: seed of the initial weights, when `encoder` is a configuration.
-      teacher: a `teachers.Teacher`, for objectives of distillation.
 
     Raises:
       UserError: an objective is unknown or does not fit the encoder.
@@ -37,11 +36,9 @@ class BertPretrainer(ModelWithLosses):
         encoder: BertEncoder | BertConfig,
         objectives=BERT,
         seed: int | None = None,
-        teacher=None,
         **kwargs,
     ):
         super().__init__(**{"name": "pretrainer", **kwargs})
-        self.teacher = teacher
         if isinstance(encoder, BertConfig):
             encoder = BertEncoder(encoder, seed=seed, dtype=self.dtype_policy)
         self.encoder = encoder
@@ -84,8 +81,8 @@ class BertPretrainer(ModelWithLosses):
             batch = one.corrupt(self, batch, seed if training else None)
         attention = any(one.reads_attention for one in self.objectives)
         encoded = self.encoder(batch, training=training, seed=seed, return_attention=attention)
-        if self.teacher is not None:
-            encoded["teacher"] = self.teacher.encode(batch, return_attention=attention)
+        for one in self.objectives:
+            encoded = one.encode(self, batch, encoded)
         outputs = {}
         for one in self.objectives:
             outputs |= one.call(self, batch, encoded)
@@ -101,6 +98,16 @@ class BertPretrainer(ModelWithLosses):
         terms = [one.metric_terms(batch, outputs) for one in self.objectives]
         return {name: term for found in terms for name, term in found.items()}
 
+    @property
+    def read_only(self):
+        found = {id(v): v for one in self.objectives for v in one.read_only}
+        return list(found.values())
+
+    def pad(self, batch, rows):
+        super().pad(batch, rows)
+        for one in self.objectives:
+            one.pad(batch, rows)
+
     def input_specs(self):
         specs = input_specs(2)
         for name in sorted({name for one in self.objectives for name in one.needs} - {*specs}):
@@ -109,9 +116,9 @@ class BertPretrainer(ModelWithLosses):
         return specs
 
     def kept(self):
-        """What is kept of it: the model without the objectives that need its teacher, and without
-        their layers; the encoder where no other is left."""
-        own = [one for one in self.objectives if not one.of_teacher]
+        """Return the model without objectives that are not `kept`, and without their layers; the
+        encoder where no objective is left."""
+        own = [one for one in self.objectives if one.kept]
         if len(own) == len(self.objectives):
             return self
         if not own:
@@ -134,5 +141,5 @@ class BertPretrainer(ModelWithLosses):
         return {
             **super().get_config(),
             "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "objectives": [one.written() for one in self.objectives if not one.of_teacher],
+            "objectives": [one.written() for one in self.objectives if one.kept],
         }

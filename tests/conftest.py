@@ -16,9 +16,6 @@ gc.set_threshold(100_000, 50, 100)
 # What came after BERT, what it was compared with, and what else is made of it: `-m beyond` runs
 # these alone, `-m "not beyond"` all others.
 BEYOND = {
-    "data_prep": "pretraining/test_video_rows tasks/test_text_to_text"
-    " tasks/classification/test_word_senses test_text_pairs test_visual_words test_word2vec",
-    "experiments": "beyond/test_* test_*_runs",
     "official_bert": "test_*successors test_awd_lstm test_distillation test_elmo test_generation"
     " test_gpt test_graph_codes test_sentence_vectors test_seq2seq test_shallow_concatenation"
     " test_successor_models test_tokenization_byte_pair test_tokenization_foreign"
@@ -36,7 +33,7 @@ def pytest_collection_modifyitems(items):
                 raise pytest.UsageError(f"tests/conftest.py: BEYOND: there is no {package}/{name}")
             beyond |= found
     for item in items:
-        if item.path in beyond:
+        if item.path in beyond or Path(__file__).parent / "beyond" in item.path.parents:
             item.add_marker("beyond")
 
 

@@ -39,7 +39,7 @@ FLOORS = {
         ("pretraining", "tasks"),
         ("",),
     ],
-    "experiments": [("training", "serving"), ("tables", "beyond"), ("configs",), ("",)],
+    "experiments": [("training", "serving"), ("tables",), ("configs",), ("beyond",), ("",)],
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.__main__ import MODULES
+from experiments.__main__ import modules
 from tests import test_options_in_messages
 
 ROOT = Path(__file__).parent.parent
@@ -95,7 +95,7 @@ def official_bert(*arguments, folder):
 
 
 def test_one_name_for_all_commands(tmp_path):
-    assert {*MODULES.values()} == {*test_options_in_messages.COMMANDS}
+    assert {*modules().values()} == {*test_options_in_messages.COMMANDS}
     for name in ("experiments", "data_prep", "official_bert"):  # the user's own
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('not ours')")
@@ -107,7 +107,7 @@ def test_one_name_for_all_commands(tmp_path):
     assert ended.returncode == 2 and "nothing" in ended.stderr and "Traceback" not in ended.stderr
     ended = official_bert("--help", folder=tmp_path)
     listed = [line.split()[0] for line in ended.stdout.splitlines()[2:]]
-    assert ended.returncode == 0 and listed == [*MODULES]
+    assert ended.returncode == 0 and listed == [*modules()]
     ended = official_bert("fine", folder=tmp_path)
     assert ended.returncode == 2 and ended.stderr.startswith("error: no command 'fine'")
     help_of_one = official_bert("sentences", "--help", folder=tmp_path)

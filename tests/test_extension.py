@@ -16,7 +16,7 @@ from official_bert.extension import Extension
 MARK = Extension("mark", objectives={"marked": "others:Marked"}, sizes={"minute": "others:SIZE"})
 SIZE = {"hidden_size": 4}
 class Marked:
-    of_teacher = False
+    kept = True
     direction = ""
 """
 
@@ -86,9 +86,9 @@ def test_another_package_adds_names_by_an_entry_point(tmp_path):
     code = (
         "from official_bert import extension, objectives; "
         "objectives.check_direction(['marked'], 'left_to_right'); "
-        "print(extension.find('sizes', 'minute'), objectives.needs_teacher('marked'))"
+        "print(extension.find('sizes', 'minute'), objectives.parts('marked')[0])"
     )
-    assert run(code, tmp_path, ROOT) == "{'hidden_size': 4} False"
+    assert run(code, tmp_path, ROOT) == "{'hidden_size': 4} marked"
 
 
 def test_without_the_folder_the_core_stands_alone(tmp_path):

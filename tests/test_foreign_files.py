@@ -6,6 +6,7 @@ import random
 import stat
 import types
 
+import majority
 import numpy as np
 import pytest
 from tiny import CONFIG, VOCAB
@@ -152,9 +153,10 @@ def run_wikipedia(given, output, overwrite, encoder):
 def run_finetuning(given, output, overwrite, encoder):
     options = {"labels": "x,y", "text_column": "text"}
     config = FinetuneConfig(
-        task="text_classification", data_dir=str(given), model="tfidf", task_options=options
+        task="text_classification", data_dir=str(given), model=majority.NAME, task_options=options
     )
-    runs.finetune(config, output, progress=False, overwrite=overwrite)
+    with majority.registered():
+        runs.finetune(config, output, progress=False, overwrite=overwrite)
 
 
 def run_pretraining(given, output, overwrite, encoder):

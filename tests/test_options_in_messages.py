@@ -12,6 +12,7 @@ from data_prep.jobs import command_flags
 from experiments.tables.planning.ablation import Ablation
 from experiments.training.settings import config_files
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.options import names_for
 from tests.test_architecture import FILES, imported_modules
 
 # Absl's own, and options of other programs.
@@ -26,7 +27,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.corpus.shares", "strip_accents"): "said to who makes vocabularies or records",
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
-    ("data_prep.tasks.text_to_text", "task_options"): "reports read no examples",
+    ("experiments.beyond.seq2seq.task", "task_options"): "reports read no examples",
     ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.run.grid", "cells"): "reports run no cells",
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
@@ -130,7 +131,8 @@ def test_every_option_in_a_message_exists():
         for config in (FinetuneConfig, PretrainConfig, Ablation)
         for field in dataclasses.fields(config)
     }
-    of_tasks = {name for task in tasks.TASKS for name in tasks.options_of(task)}
+    fields |= {name for config in (FinetuneConfig, PretrainConfig) for name in names_for(config)}
+    of_tasks = {name for task in tasks.task_names() for name in tasks.options_of(task)}
     everywhere = set().union(*map(options, COMMANDS))
     lacking, unused = [], set(_ONLY_WHERE_IT_IS)
     for module in FILES:

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import gzip
+import importlib
 import json
 import logging
 import lzma
@@ -180,7 +181,7 @@ def _train_on_records(folder: Path) -> list[dict]:
         return [{name: v.numpy().tolist() for name, v in batch.items()} for batch in dataset]
 
 
-def _files(**contents: str | bytes) -> Callable[[Path], None]:
+def files(**contents: str | bytes) -> Callable[[Path], None]:
     """Writes files of these names."""
 
     def make(folder):
@@ -210,17 +211,6 @@ def _read_task(task: str, folder: Path) -> list[str]:
     return [*map(str, examples)]
 
 
-def _read_task_folder(name: str, folder: Path) -> list[str]:
-    from data_prep.tasks import get_task
-
-    task = get_task(name, str(folder))
-    train, dev = task.examples("train"), task.examples("dev")
-    assert isinstance(task.head.get("labels", []), list)
-    if train and dev and name == "visits":
-        task.baseline(train, dev)
-    return [*map(str, [*train, *dev])]
-
-
 # Task, name and content of a training file of every format.
 TASK_FILES = [
     ("squad", "train-v1.1.json", json.dumps(
@@ -245,35 +235,6 @@ TASK_FILES = [
     ("swag", "train.csv", "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
                           "a b,c,d,e,a b,c,2\n"),
 ]  # fmt: skip
-
-_PATIENTS = (
-    '{"patient": "1", "visits": [{"diagnoses": ["a"], "medications": ["m"]}, '
-    '{"diagnoses": ["a", "b"], "medications": ["m", "n"]}]}\n'
-    '{"patient": 2, "visits": [{"diagnoses": ["b"], "medications": []}]}\n'
-)
-_PAIRS = "source\ttarget\na b\tc d\ne\tb a\n"
-# The files of tasks that read several, by task.
-TASK_FOLDERS = {
-    "visits": {"ontology.tsv": "a\tx\nb\tx\nm\ty\nn\ty\n",
-               "train.jsonl": _PATIENTS, "dev.jsonl": _PATIENTS},
-    "videos": {"vocab.txt": "\n".join(VOCAB), "segments.jsonl": (
-        '{"video": "1", "split": "train", "first": 0, "clips": 2, "text": "a b"}\n'
-        '{"video": "2", "split": "dev", "first": 2, "clips": 1, "verb": "a", "noun": "b"}\n')},
-    "word_senses": {
-        **{f"{each}.{kind}": "" for kind in ("verb", "adj", "adv") for each in ("index", "data")},
-        **{f"{kind}.exc": "as a\n" for kind in ("noun", "verb", "adj", "adv")},
-        "index.noun": "a n 2 1 @ 2 2 00000002 00000001\nb n 2 1 @ 2 2 00000002 00000001\n",
-        "data.noun": '00000001 03 n 02 a 0 b 0 000 | c d; "e a b"\n'
-                     '00000002 03 n 02 a 0 b 0 000 | c; "a b as"; "c b"\n'},
-    "text_to_text": {"train.tsv": _PAIRS, "dev.tsv": _PAIRS},
-}  # fmt: skip
-
-
-def _make_task_folder(name: str, folder: Path) -> None:
-    _files(**TASK_FOLDERS[name])(folder)
-    if name == "videos":
-        np.save(folder / "features.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
-
 
 # Content of an input of every layout of `data_prep.corpus.sources`, by layout.
 CORPORA = {
@@ -379,13 +340,6 @@ def _read_configuration(folder: Path):
     return BertConfig.from_dict(read_json(path), str(path))
 
 
-def _read_vectors(folder: Path) -> tuple[list[str], bytes]:
-    from official_bert.compared.word_vectors import read_vectors
-
-    words, vectors = read_vectors(folder / "vectors.txt")
-    return words, vectors.tobytes()
-
-
 def _inputs() -> dict[str, Input]:
     part, shards = functools.partial, "examples-*"
     rows = {
@@ -428,32 +382,29 @@ def _inputs() -> dict[str, Input]:
         "arrays": Input(part(_make_arrays, False), _read_arrays, checked="*"),
         "arrays, packed": Input(part(_make_arrays, True), _read_arrays, checked="*"),
         "configuration": Input(
-            _files(**{"bert_config.json": json.dumps(CONFIG.to_dict())}), _read_configuration
-        ),
-        "word vectors": Input(
-            _files(**{"vectors.txt": "the 0.1 -2 3e-1\ncat 1 2 3\ndog 0 0 1\n"}),
-            _read_vectors,
-            halves=True,
+            files(**{"bert_config.json": json.dumps(CONFIG.to_dict())}), _read_configuration
         ),
     }
     for task, name, content in TASK_FILES:
         label = f"{task}, {name}" if f"{task}, {name}" not in rows else f"{task}, other {name}"
         halves = name in ("train.txt", "train.jsonl")
-        rows[label] = Input(_files(**{name: content}), part(_read_task, task), halves=halves)
-    for name in TASK_FOLDERS:
-        names = "*.noun *.exc" if name == "word_senses" else "*.jsonl *.tsv *.npy"
-        make, read = part(_make_task_folder, name), part(_read_task_folder, name)
-        rows[name] = Input(make, read, names)
+        rows[label] = Input(files(**{name: content}), part(_read_task, task), halves=halves)
     for layout, text in CORPORA.items():
         halves = layout in ("chapters", "articles")
-        make, read = _files(**{"text.txt": text}), part(_read_corpus, layout)
+        make, read = files(**{"text.txt": text}), part(_read_corpus, layout)
         rows[layout] = Input(make, read, halves=halves)
     for kind, pack in PACKS.items():
-        rows[kind] = Input(lambda f, p=pack: _files(text=p(_LINES))(f), _read_lines, checked="*")
+        rows[kind] = Input(lambda f, p=pack: files(text=p(_LINES))(f), _read_lines, checked="*")
     for name in ("vocab.txt", "tokenizer.json", "vocab.json", "spiece.model"):
         make, read = part(_make_vocabulary, name), part(_read_vocabulary, name)
         rows[name] = Input(make, read, slow=name == "spiece.model")
-    return rows
+    return rows | _of_guests()
+
+
+def _of_guests() -> dict[str, Input]:
+    if not Path(__file__).with_name("beyond").joinpath("inputs.py").is_file():
+        return {}
+    return importlib.import_module("tests.beyond.inputs").inputs()
 
 
 INPUTS = _inputs()

@@ -17,7 +17,7 @@ from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
 from official_bert.compared.words_of_pieces import WordsOfPieces
 from official_bert.config import DECODERS, RNN_DECODERS
 from official_bert.family import graph_codes, video
-from official_bert.family.distillation import Distilled
+from official_bert.family.distillation import Distilled, taught
 from official_bert.family.teachers import Teacher
 from official_bert.heads import (
     BertClassifier,
@@ -44,13 +44,13 @@ def records():
     return batch() | made | weights | {"next_sentence_labels": np.ones((ROWS, 1), np.int32)}
 
 
-def pretrainer(seed, objectives, teacher=None, **fields):
-    return BertPretrainer(tiny_runs.bert(**fields), objectives, seed=seed, teacher=teacher)
+def pretrainer(seed, objectives, **fields):
+    return BertPretrainer(tiny_runs.bert(**fields), objectives, seed=seed)
 
 
 def student(seed, objectives, **fields):
     told = BertPretrainer(tiny_runs.bert(num_hidden_layers=2), ("masked_lm",), seed=1)
-    return pretrainer(seed, objectives, Teacher(told), **fields)
+    return pretrainer(seed, taught(objectives, Teacher(told)), **fields)
 
 
 def head(seed, kind, *arguments, bert=None, **options):

@@ -16,9 +16,10 @@ import types
 import typing
 
 from data_prep.tasks.task import Task
-from official_bert.common.errors import UserError, check_choice, meant
+from official_bert import extension
+from official_bert.common.errors import UserError, meant
 
-# name: (module of this package, class, options that the name stands for)
+# name: (module of this package, class, options that the name stands for); extensions add others
 TASKS = {
     "text_classification": ("classification.text_classification", "TextClassification", {}),
     "cola": ("classification.glue", "Glue", {"task": "cola"}),
@@ -35,10 +36,6 @@ TASKS = {
     "swag": ("classification.swag", "Swag", {}),
     "codah": ("classification.swag", "Codah", {}),
     "conll2003": ("tagging.conll", "Conll", {}),
-    "visits": ("visits", "Visits", {}),
-    "videos": ("videos", "Videos", {}),
-    "text_to_text": ("text_to_text", "TextToText", {}),
-    "word_senses": ("classification.word_senses", "WordSenses", {}),
 }
 _OTHER_NAMES = {
     "squad": "squad_v1.1",
@@ -81,6 +78,20 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
     return task
 
 
+def task_names() -> list[str]:
+    """Return the names of all tasks, those of extensions too."""
+    return [*TASKS, *extension.names("tasks")]
+
+
+def class_of(name: str) -> type[Task]:
+    """Return the class of a task.
+
+    Raises:
+      UserError: there is no such task.
+    """
+    return _find(name)[1]
+
+
 def options_of(name: str) -> dict[str, inspect.Parameter]:
     """The options of a task: {name: its parameter, with default and type}.
 
@@ -114,9 +125,11 @@ def _constructors(task_class) -> list:
 
 def _find(name: str):
     """(name in the registry, class, options that the name stands for)."""
-    known = {_plain(key): key for key in TASKS} | {_plain(k): v for k, v in _OTHER_NAMES.items()}
+    known = {_plain(key): key for key in task_names()}
+    known |= {_plain(key): value for key, value in _OTHER_NAMES.items()}
     name = known.get(_plain(name), name)
-    check_choice("task", name, TASKS)
+    if name not in TASKS:
+        return name, extension.find("tasks", name, TASKS), {}
     module, class_name, fixed = TASKS[name]
     return name, getattr(importlib.import_module(f"data_prep.tasks.{module}"), class_name), fixed
 

@@ -8,6 +8,7 @@ what splits text, and the versions of the splitters: a cache that could be stale
 import dataclasses
 import functools
 import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -273,7 +274,7 @@ def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str
     """The hash of everything that decides the features."""
     digest = hashlib.sha256()
     options = [task.name, task.settings(), max_seq_length]
-    code = f"{_own_code()} {splitter_version('en')}"
+    code = f"{_own_code(type(task))} {splitter_version('en')}"
     for part in (json.dumps(options, sort_keys=True), tokenizer.digest(), code):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for example in examples:
@@ -364,9 +365,12 @@ def _work(chunk) -> FeatureSet:
     return _features_of_chunk(task, start, examples, tokenizer, max_seq_length)
 
 
-def _own_code() -> str:
+def _own_code(kind: type) -> str:
+    """Hash the code that a class of tasks makes features with, wherever its file is."""
     folders = [pathlib.Path(room.__file__).parent for room in (tasks, corpus, tokenization)]
-    return code_hash(*sorted(path for folder in folders for path in folder.rglob("*.py")))
+    files = {path for folder in folders for path in folder.rglob("*.py")}
+    files |= {pathlib.Path(inspect.getfile(one)) for one in kind.__mro__[:-1]}
+    return code_hash(*sorted(files))
 
 
 @functools.cache

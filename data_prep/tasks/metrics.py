@@ -191,3 +191,36 @@ def _matthews(gold: list, predicted: list) -> float:
 
 def _floats(scores: dict) -> dict[str, float]:
     return {name: float(value) for name, value in scores.items()}
+
+
+def classification_sums(golds, predicted, positive: str | None) -> dict:
+    """Return accuracy, and of two classes MCC and F1, as `Task.statistics` has them.
+
+    Args:
+      golds, predicted: labels as texts.
+      positive: the second of two labels; None where there are others.
+    """
+    golds, predicted = np.array(golds), np.array(predicted)
+    right = (golds == predicted).astype(np.float64)
+    found = {"accuracy": ("mean", np.stack([right, np.ones(len(right))], axis=1))}
+    if positive is not None:
+        g, p = golds == positive, predicted == positive
+        table = np.stack([g & p, ~g & ~p, ~g & p, g & ~p], axis=1).astype(np.float64)
+        found |= {"matthews": ("matthews", table), "f1": ("f1", table[:, [0, 2, 3]])}
+    return found
+
+
+def correlation_sums(golds, predicted) -> dict:
+    """Return both correlations of float64 [examples], as `Task.statistics` has them."""
+    from scipy.stats import rankdata
+
+    def sums(x, y):
+        # Centred, so that the sums keep their digits.
+        x, y = x - x.mean(), y - y.mean()
+        return np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
+
+    return {
+        "pearson": ("pearson", sums(golds, predicted)),
+        # Ranks among all examples, not anew in every draw: near enough for an interval.
+        "spearman": ("pearson", sums(rankdata(golds), rankdata(predicted))),
+    }

@@ -79,6 +79,23 @@ class Task:
     def head(self) -> dict:
         raise NotImplementedError
 
+    @classmethod
+    def forward_flops(cls, bert, rows: int, length: int) -> float:
+        """Return the FLOPs of one forward pass of a model for it on [rows, length] tokens.
+
+        Args:
+          bert: BertConfig.
+        """
+        return bert.encoder_flops(rows, length)
+
+    def check_training(self, config, bert) -> None:
+        """Raise UserError where a fine-tuning asks for what does not go with the task.
+
+        Args:
+          config: FinetuneConfig.
+          bert: BertConfig of the model, None where it is not known yet.
+        """
+
     def settings(self) -> dict:
         """The options, as plain data, that make this task again without its data files."""
         raise NotImplementedError
@@ -190,6 +207,15 @@ class Task:
         """What each example shares with those that it is not independent of: phrases of a sentence,
         questions of an article, sentences of a document. Equal values are one cluster."""
         return list(range(len(examples)))
+
+    def statistics(self, examples: list, predictions: list[dict]) -> dict:
+        """Return what metrics are sums of: {metric: (measure, float64 [examples, k])}.
+
+        The sums over the examples give the metric by its measure, a key of
+        `intervals.MEASURES` or of an extension's `measures`. Means of the examples' scores need
+        not be here.
+        """
+        return {}
 
     def analysis(self, examples: list, predictions: list[dict], mistakes: int = 20) -> dict:
         """Confusion matrix, per-class scores and most confident mistakes, as plain data."""

@@ -18,7 +18,7 @@ small models stay near the 25 % of guessing. With the official files give their 
            Table 1 (8 tasks x 4 learning rates x 5 seeds a model), about a day for the others
     gpu    BERT BASE, one learning rate, three seeds; about 10 hours, and 3 hours for the others
     cpu    a checkpoint of 2 layers and 128 wide (BERT tiny), at most 4,000 training examples a
-           task; 15 minutes. Table 1 has the rows of `compared` too, of which three are pre-trained
+           task; 15 minutes. Table 1 has the rows of extensions too, of which three are pre-trained
            first, two of them three times: 47 minutes of two fast cores, 100 of slower ones
     smoke  a tiny model pre-trained for half a minute on the embedded sample, 300 examples a task;
            at most 5 minutes; Table 1, with two more pre-trainings, 15
@@ -37,8 +37,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS, task_column
-from experiments.configs.compared import with_compared
-from experiments.configs.scales import DATA_DIR, get_scale
+from experiments.configs.scales import DATA_DIR, get_scale, with_rows
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.training.settings.config import FinetuneConfig, Phase, choose_scale
 
@@ -176,7 +175,7 @@ def _cpu(table):
             "at most 4,000 training examples a task",
         ),
     )
-    return with_compared(table, get_scale("cpu"), (1, 2, 3)) if table.name == "table1" else table
+    return with_rows(table, get_scale("cpu"))
 
 
 def _smoke(table):
@@ -207,6 +206,4 @@ def _smoke(table):
         rows=(Row("tiny (2 layers, 128 wide)", "tiny", paper_row=BASE),),
         **(chosen.fields() | {"notes": (*table.notes, *chosen.notes)}),
     )
-    if table.name != "table1":
-        return table
-    return with_compared(table, dataclasses.replace(chosen, bert=pretrain), (1,), vectors="")
+    return with_rows(table, dataclasses.replace(chosen, bert=pretrain))

@@ -6,8 +6,8 @@ Two pre-trainings (without NSP, so that they differ in the objective only) keep 
 several steps; each is fine-tuned on MNLI. Scales: paper (BERT base, up to a million steps, every
 200,000), gpu and gpu-day (one H100), cpu (four pre-trainings each of 4,000 steps, entities of
 CoNLL-2003 in place of MNLI; needs BERT_DATA_DIR), snli (the same with six others each and SNLI),
-smoke (embedded sample, an excerpt of SNLI, under 5 minutes). A scale with "+gpt" behind it, as in
-figure5:cpu+gpt, has OpenAI GPT's curve too, of as many steps.
+smoke (embedded sample, an excerpt of SNLI, under 5 minutes). A scale with "+NAME" behind it, as in
+figure5:cpu+gpt, has an extension's curve too, of as many steps.
 
 Expected at paper scale: a million steps are about 1.0 above half a million; masked LM is ahead
 almost from the start. The paper prints no other numbers of this figure.
@@ -17,12 +17,12 @@ import dataclasses
 import itertools
 
 from experiments.configs.columns import HELDOUT_LOSS
-from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
 from experiments.configs.scales import get_scale, snli
 from experiments.tables.planning.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import choose_scale
 from official_bert.common.errors import UserError
+from official_bert.extension import find, names
 
 # Shares of the pre-training after which a model is fine-tuned.
 SHARES = {
@@ -39,10 +39,17 @@ SHARES = {
 SEEDS = {"cpu": (5, 6, 7, 8), "snli": (9, 10, 11, 12, 13, 14)}
 
 
+_MORE = "figure5+"  # begins the names of curves among extensions' rows
+
+
 def get_config(scale: str = "smoke") -> Ablation:
     scale, _, more = scale.partition("+")
-    if more not in ("", "gpt"):
-        raise UserError(f'figure5: there is no curve "{more}" to add to a scale; valid: gpt')
+    valid = [name.removeprefix(_MORE) for name in names("rows") if name.startswith(_MORE)]
+    if more and more not in valid:
+        raise UserError(
+            f'figure5: there is no curve "{more}" to add to a scale; valid: '
+            f"{', '.join(valid) or 'none'}"
+        )
     shares, chosen = choose_scale(SHARES, scale), get_scale(scale, snli=snli)
     total = chosen.bert.num_train_steps
     steps = [round(total * share) for share in shares]
@@ -51,8 +58,9 @@ def get_config(scale: str = "smoke") -> Ablation:
         "masked LM": chosen.no_nsp,
         "left-to-right": chosen.left_to_right,
     }
+    finetune = {}
     if more:
-        pretrains[GPT] = pretraining_of_gpt(chosen)
+        name, pretrains[name], finetune[name] = find("rows", _MORE + more)(chosen)
     pretrains = {
         name: dataclasses.replace(pretrain, snapshots=snapshots)
         for name, pretrain in pretrains.items()
@@ -68,7 +76,7 @@ def get_config(scale: str = "smoke") -> Ablation:
             Row(
                 f"{name}, {s:,} steps",
                 name,
-                GPT_FINETUNE if name == GPT else {},
+                finetune.get(name, {}),
                 snapshot=0 if s == total else s,
             )
             for s in steps

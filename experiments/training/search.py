@@ -7,6 +7,7 @@ import statistics
 
 from experiments.training import runs
 from experiments.training.settings.config_values import override
+from experiments.training.settings.options import value_of
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
@@ -34,7 +35,7 @@ def parse(text, config):
 def _field(config, name):
     """The field at a path such as "task_options.truncation"."""
     for key in name.split("."):
-        config = config[key] if isinstance(config, dict) else getattr(config, key)
+        config = config[key] if isinstance(config, dict) else value_of(config, key)
     return config
 
 

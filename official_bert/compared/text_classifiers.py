@@ -34,6 +34,7 @@ class TextClassifier(ModelWithLosses):
     """
 
     label_names = ("label_ids",)
+    has_folder = False
 
     def __init__(self, width, head, pairs, rate=0.2, classifier_width=512, seed=None, **kwargs):
         super().__init__(**kwargs)

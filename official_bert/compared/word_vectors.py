@@ -17,7 +17,7 @@ import numpy as np
 from official_bert.common.errors import UserError
 from official_bert.common.outside_files import open_file
 
-LEARNT_WIDTH = 100  # numbers of a word that `data_prep.word2vec` learns
+LEARNT_WIDTH = 100  # numbers of a word that `experiments.beyond.words.word2vec` learns
 _LONGEST_LINE = 1 << 20  # bytes
 
 

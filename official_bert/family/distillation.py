@@ -6,29 +6,58 @@ The teacher reads what the student reads, masks included, without dropout.
 """
 
 import dataclasses
+from typing import ClassVar
 
 from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.family import teacher_fit
+from official_bert.family.teachers import Teacher
 from official_bert.layers import dense, gather_positions
 from official_bert.losses import WithOneMoreLoss, row_weights, weighted_sum
+from official_bert.objectives import objective
 from official_bert.objectives.protocol import Loss, Objective
 
 
 @dataclasses.dataclass(frozen=True)
 class _OfTeacher(Objective):
-    """An objective that has to have a teacher."""
+    """An objective that has to have a teacher, the same one in all objectives of a model; `taught`
+    gives it. Objectives that differ in their teacher alone are equal."""
 
-    of_teacher = True
+    teacher: ClassVar[Teacher | None] = None  # of a copy that `taught` makes
+    kept = False
+
+    @property
+    def read_only(self):
+        return self.teacher.variables
 
     def build(self, model, initializer):
-        if model.teacher is None:
+        if self.teacher is None:
             raise UserError(
                 f"objective {self.name}: there is no teacher; name one with --config.teacher, or "
-                "pass teacher=Teacher(model) to BertPretrainer"
+                "pass taught(objectives, Teacher(model)) to BertPretrainer"
             )
-        teacher_fit.check(self.name, model.encoder.config, model.teacher.config)
+        teacher_fit.check(self.name, model.encoder.config, self.teacher.config)
+
+    def encode(self, model, batch, encoded):
+        """Add what the teacher's encoder makes of the batch, under "teacher", once."""
+        if "teacher" in encoded:
+            return encoded
+        attention = any(one.reads_attention for one in model.objectives)
+        return {**encoded, "teacher": self.teacher.encode(batch, return_attention=attention)}
+
+
+def taught(objectives, teacher: Teacher) -> list[Objective]:
+    """Return objectives that compare with a teacher where they need one.
+
+    Args:
+      objectives: as `official_bert.objectives` writes them.
+    """
+    made = [dataclasses.replace(objective(one)) for one in objectives]
+    for one in made:
+        if isinstance(one, _OfTeacher):
+            object.__setattr__(one, "teacher", teacher)
+    return made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +89,7 @@ class SoftTargets(_OfTeacher):
         super().build(model, initializer)
         if not hasattr(model, "masked_lm"):
             raise UserError('objective soft_targets: put "masked_lm" before it')
-        if not hasattr(model.teacher.model, "masked_lm"):
+        if not hasattr(self.teacher.model, "masked_lm"):
             raise UserError("objective soft_targets: the teacher has no masked-LM head")
 
     def call(self, model, batch, encoded):
@@ -75,7 +104,7 @@ class SoftTargets(_OfTeacher):
                 sequence = gather_positions(sequence, batch["masked_lm_positions"])
             return one.masked_lm(sequence, one.encoder.embeddings.word_embeddings)
 
-        teacher = logits(model.teacher.model, encoded["teacher"]["sequence_output"])
+        teacher = logits(self.teacher.model, encoded["teacher"]["sequence_output"])
         weights = batch["input_mask"] if self.every_token else batch["masked_lm_weights"]
         return {
             "student_logits": logits(model, encoded["sequence_output"]),
@@ -156,7 +185,7 @@ class TransformerLayers(_OfTeacher):
 
     def build(self, model, initializer):
         super().build(model, initializer)
-        student, teacher = model.encoder.config, model.teacher.config
+        student, teacher = model.encoder.config, self.teacher.config
         widths = student.hidden_size, teacher.hidden_size
         model.to_teacher = dense(*widths, initializer, model.dtype_policy, "to_teacher")
 
@@ -219,11 +248,15 @@ class Distilled(WithOneMoreLoss):
                     f"the student is a {type(student).__name__} ({name} {ours}), its teacher a "
                     f"{type(teacher.model).__name__} ({name} {theirs}): both must be the same"
                 )
-        self.teacher = teacher
+        self.teacher = teacher  # not a Keras layer: its weights are not the student's
         self.temperature = temperature
         of_labels = ("label_loss", "start_loss", "end_loss")
         self.loss_weights = dict.fromkeys(of_labels, 1.0 - weight) | {"soft_loss": weight}
         self.built = True
+
+    @property
+    def read_only(self):
+        return self.teacher.variables
 
     def call(self, batch, training=False, seed=None):
         """The student's outputs; in training also the teacher's, each with "teacher_" before it."""

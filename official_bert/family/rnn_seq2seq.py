@@ -61,6 +61,8 @@ class RNNSeq2Seq(TextToText):
       **options: of `TextToText`.
     """
 
+    has_folder = False
+
     def __init__(self, encoder, decoder="rnn_attention", **options):
         reader = GRUEncoder(encoder.config, options.get("seed"), dtype=encoder.dtype_policy)
         super().__init__(reader, **options)

@@ -1,6 +1,6 @@
 """VideoBERT (Sun et al. 2019): visual words among the pieces, and whether clips go with a text.
 
-Clips are words of a vocabulary (`data_prep.visual_words`), whose rows of the token table begin as
+Clips are words of a vocabulary (`visual_words`), whose rows of the token table begin as
 the clusters' centroids and stay so. The table is tied, so the scores of visual words are products
 with centroids too. Masks are `masked_lm`'s; `Alignment` is asked of rows of text and clips.
 """

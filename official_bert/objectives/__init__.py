@@ -39,28 +39,26 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
 
 
 def check_direction(written: Iterable[Written], direction: str, source: str = "objectives") -> None:
-    """Raises UserError where one is for models of another `attention_direction`."""
+    """Raises UserError where a language model is for another `attention_direction`; other
+    objectives check it when they are built."""
     needed = {name: read for read, name in LANGUAGE_MODELS.items()}
     for name in (parts(one)[0] for one in written):
-        if name not in (*needed, *OBJECTIVES):
-            needed[name] = find("objectives", name).direction or direction
-        if needed.get(name, direction) != direction:
-            raise UserError(
-                f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
-                f"write {LANGUAGE_MODELS[direction]} in its place"
-            )
+        refuse_direction(name, needed.get(name, ""), direction, source)
+
+
+def refuse_direction(name: str, needed: str, direction: str, source: str = "objectives") -> None:
+    """Raise UserError where an objective needs another `attention_direction`; "": any will do."""
+    if needed not in ("", direction):
+        raise UserError(
+            f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
+            f"write {LANGUAGE_MODELS[direction]} in its place"
+        )
 
 
 def fills_masks(settings: dict[str, Any]) -> bool:
     """Whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
     ELECTRA's is its generator's."""
     return any(parts(one)[0] == "masked_lm" for one in settings["objectives"])
-
-
-def needs_teacher(written: Written) -> bool:
-    """Whether an objective compares a model with a teacher (`Objective.of_teacher`)."""
-    name, _ = parts(written)
-    return name not in OBJECTIVES and find("objectives", name).of_teacher
 
 
 def objective(written):

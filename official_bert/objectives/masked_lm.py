@@ -23,6 +23,7 @@ class MaskedLM(Choice):
     weight: float = 1.0
 
     name = "masked_lm"
+    language_model = True
     needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     metrics = ("masked_lm_accuracy",)
     perplexities = {"masked_lm_perplexity": "masked_lm_loss"}

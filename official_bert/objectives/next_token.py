@@ -34,6 +34,10 @@ class NextToken(MaskedLM):
             "masked_lm_weights": weights,
         }
 
+    def pad(self, batch, rows):
+        super().pad(batch, rows)
+        batch["input_mask"][rows:, 1:] = 0  # real tokens count, masked or not
+
     def cloze(self, batch):
         # The piece at a position is predicted from the one before it; padding points at 0.
         positions = ops.maximum(batch["masked_lm_positions"] - 1, 0)

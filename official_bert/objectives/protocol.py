@@ -1,7 +1,7 @@
 """The protocol of objectives, `Objective`, and `Choice`, for those that choose among classes."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from official_bert.common.errors import UserError
@@ -34,10 +34,11 @@ class Objective:
       direction: the `attention_direction` that it needs, "" where any will do.
       of_pairs: whether it is about how two segments stand to each other; phases of a training
         whose records are too short for pairs leave such objectives out.
-      of_teacher: whether it compares the model with a teacher; without one, as a model folder is,
-        a model does not have it.
+      kept: whether a saved model has it; not where it compares the model with another one.
+      language_model: whether its head is the language model's.
       names: rows of `checkpoints.names` for the variables of its head, where BERT has them not.
       reads_attention: whether `call` needs the attention scores among what is encoded.
+      read_only: variables of other models that it reads, which are neither trained nor saved.
     """
 
     name: ClassVar[str]
@@ -47,9 +48,11 @@ class Objective:
     majorities: ClassVar[Mapping[str, str]] = {}
     direction: ClassVar[str] = ""
     of_pairs: ClassVar[bool] = False
-    of_teacher: ClassVar[bool] = False
+    kept: ClassVar[bool] = True
+    language_model: ClassVar[bool] = False
     names: ClassVar[tuple] = ()
     reads_attention: ClassVar[bool] = False
+    read_only: ClassVar[Sequence[Any]] = ()
 
     @property
     def losses(self) -> Mapping[str, Loss]:
@@ -73,14 +76,37 @@ class Objective:
         """
         return batch
 
+    def encode(self, model, batch, encoded) -> dict:
+        """Add what other encoders make of the batch to what the model's makes of it."""
+        return encoded
+
     def call(self, model, batch, encoded) -> dict:
         """What the heads say, and all that `loss_terms` compares it with.
 
         Args:
           batch: of `corrupt`.
-          encoded: what the encoder makes of it; under "teacher" what the teacher's does.
+          encoded: what the encoder makes of it, after `encode` of all objectives.
         """
         raise NotImplementedError
+
+    def why_not_of(self, made: Mapping[str, Any]) -> str:
+        """Return why records of these options do not serve an objective of pairs, "" where they do.
+
+        Args:
+          made: "options" of their manifest.json; one that is missing has its default.
+        """
+        return ""
+
+    def pad(self, batch, rows: int) -> None:
+        """Set the weights of padding in a batch of numpy arrays to 0, in place.
+
+        Args:
+          batch: the fields of pre-training records, of the arrays' own.
+          rows: those behind so many are padding.
+        """
+        for name in {*self.needs}.intersection(batch):
+            if name.endswith("_weights"):
+                batch[name][rows:] = 0
 
     def loss_terms(self, batch, outputs) -> dict:
         """{name: (sum, weight)} for the names of `losses`; `batch` is as the record has it."""

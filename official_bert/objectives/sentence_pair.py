@@ -23,6 +23,14 @@ class NextSentence(Choice):
     def build(self, model, initializer):
         add_head(model, initializer)
 
+    def why_not_of(self, made):
+        if made.get("packing") != "consecutive":
+            return ""
+        return (
+            "hardly a second segment is random, and next_sentence asks which are; choose an "
+            "objective of their order, or make records with --packing=segments"
+        )
+
     def call(self, model, batch, encoded):
         """{"next_sentence_logits": float32 [B, 2]}."""
         return {"next_sentence_logits": model.next_sentence(encoded["pooled_output"])}

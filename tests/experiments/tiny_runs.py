@@ -7,6 +7,7 @@ import numpy as np
 
 from data_prep.create_pretraining_data import create
 from experiments.training.settings.config import BertConfig, Phase, PretrainConfig
+from experiments.training.settings.options import replaced
 
 WORDS = [
     *("the", "a", "cat", "dog", "bird", "tree", "house", "river", "sees", "likes", "finds"),
@@ -122,7 +123,7 @@ def pretrain_config(data, **fields):
         "save_every": 4,
         "steps_per_loop": 3,
     }
-    return PretrainConfig(**{**values, **fields})
+    return replaced(PretrainConfig(), **{**values, **fields})
 
 
 def short_config(data, steps=8, **fields):

@@ -15,7 +15,7 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints import model_folder
-from official_bert.family.distillation import Distilled
+from official_bert.family.distillation import Distilled, taught
 from official_bert.family.teacher_fit import chosen_layers
 from official_bert.family.teachers import Teacher, begin_with
 
@@ -54,7 +54,7 @@ def teacher(shapes):
 
 def test_only_masked_positions(shapes, teacher, pretraining_batch):
     few = [DISTILBERT[0], {"name": "soft_targets", "every_token": False}]
-    model = BertPretrainer(shapes[0], few, seed=2, teacher=teacher)
+    model = BertPretrainer(shapes[0], taught(few, teacher), seed=2)
     outputs = model(pretraining_batch)
     own, theirs = (numpy(outputs[f"{who}_logits"]) / 2 for who in ("student", "teacher"))
     assert own.shape == numpy(outputs["masked_lm_logits"]).shape
@@ -68,7 +68,7 @@ def test_only_masked_positions(shapes, teacher, pretraining_batch):
 def test_tinybert_by_hand(shapes, teacher, pretraining_batch):
     """Two layers of eight numbers learn from four of sixteen: layers 2 and 4, states 0, 2, 4."""
     narrow = shapes[0].replaced(hidden_size=8, type_vocab_size=2)
-    model = noisy(BertPretrainer(narrow, ["transformer_layers"], seed=4, teacher=teacher), seed=5)
+    model = noisy(BertPretrainer(narrow, taught(["transformer_layers"], teacher), seed=4), seed=5)
     outputs = model(pretraining_batch)
     found = model.loss_terms(tensors(pretraining_batch), outputs)
     own, theirs = (
@@ -155,7 +155,7 @@ def test_teachers_that_do_not_fit(shapes, teacher, config):
     student, shape = shapes
 
     def built(objectives, student=student, teacher=teacher):
-        return BertPretrainer(student, objectives, seed=0, teacher=teacher)
+        return BertPretrainer(student, taught(objectives, teacher), seed=0)
 
     for kind, message, options in (
         (DISTILBERT, "soft_targets: there is no teacher; name one with", {"teacher": None}),
@@ -180,7 +180,7 @@ def _with(config, **fields):
 
 def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_batch, tmp_path):
     """After `fit` only the student differs; its folder says and holds nothing of the teacher."""
-    model = BertPretrainer(shapes[0], (*DISTILBERT, "transformer_layers"), seed=2, teacher=teacher)
+    model = BertPretrainer(shapes[0], taught((*DISTILBERT, "transformer_layers"), teacher), seed=2)
     ours = {id(v) for v in model.variables}
     assert not ours & {id(v) for v in teacher.variables}
     assert len(model.read_only) == len(teacher.variables)
@@ -195,7 +195,7 @@ def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_bat
     assert [one.written() for one in loaded.model.objectives] == [DISTILBERT[0]]
     for name in ("masked_lm", "encoder"):
         assert_same(getattr(model, name).weights, getattr(loaded.model, name).weights)
-    alone = BertPretrainer(shapes[0], ["transformer_layers"], seed=2, teacher=teacher)
+    alone = BertPretrainer(shapes[0], taught(["transformer_layers"], teacher), seed=2)
     assert alone.kept() is alone.encoder
     model_folder.save(tmp_path / "alone", alone, None)
     assert model_folder.load(tmp_path / "alone").head == "none"

@@ -7,7 +7,7 @@ import numpy as np
 
 import official_bert as ob
 from experiments.beyond.ulmfit.shape import AwdLstmConfig
-from official_bert.family.distillation import cosines, soft_target_losses
+from official_bert.family.distillation import cosines, soft_target_losses, taught
 from official_bert.family.teachers import Teacher
 from tests.parity import finetuning, peers
 from tests.parity.results import Result, check
@@ -25,16 +25,16 @@ def distillation_losses() -> list[Result]:
     pretrained = ob.BertPretrainer(shape, seed=1)
     peers.shake(pretrained, 0, 0.3)  # weights of unit size: nothing that is compared is near zero
     student, teacher = shape.replaced(**own), Teacher(pretrained)
-    model = ob.BertPretrainer(student, _DISTILBERT, seed=2, teacher=teacher)
+    model = ob.BertPretrainer(student, taught(_DISTILBERT, teacher), seed=2)
     peers.shake(model, 3, 0.3)
     batch = peers.random_batch(shape, rows=6, length=24)
     batch |= {"example_weights": np.ones(6, "float32")}
     batch["masked_lm_weights"][:, 3] = 0
     outputs = model(batch)
     real = torch.from_numpy(batch["input_mask"] > 0)
-    logits, taught = (_tensor(outputs[f"{who}_logits"]) for who in ("student", "teacher"))
+    logits, theirs = (_tensor(outputs[f"{who}_logits"]) for who in ("student", "teacher"))
     soft = torch.nn.KLDivLoss(reduction="batchmean")(
-        torch.log_softmax(logits[real] / 2, -1), torch.softmax(taught[real] / 2, -1)
+        torch.log_softmax(logits[real] / 2, -1), torch.softmax(theirs[real] / 2, -1)
     )
     labels = torch.full(real.shape, -100)
     for row, slot in np.argwhere(batch["masked_lm_weights"] > 0):

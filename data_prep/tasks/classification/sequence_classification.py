@@ -278,6 +278,18 @@ class SequenceClassification(Classification):
             feature["label_ids"] = self._label_ids(example.label)
         return [feature]
 
+    def statistics(self, examples, predictions):
+        golds = [example.label for example in examples]
+        if self.problem == "regression":
+            values = [float(prediction["value"]) for prediction in predictions]
+            return metrics.correlation_sums(np.array(golds, np.float64), np.array(values))
+        if self.problem != "single_label":
+            return {}
+        texts = [str(gold) for gold in golds], [str(one["label"]) for one in predictions]
+        positive = str(self.labels[1]) if len(self.labels) == 2 else None
+        found = metrics.classification_sums(*texts, positive)
+        return {metric: found[metric] for metric in self.metrics if metric in found}
+
     def clusters(self, examples: list) -> list:
         """Examples that share a text; of single texts also those that share five words in a row."""
         return split_files.clusters_of_texts(examples)

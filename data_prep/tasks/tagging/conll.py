@@ -247,6 +247,19 @@ class Conll(TfdsTask):
                     file.write("".join(lines) + "\n")
         return [path]
 
+    def statistics(self, examples, predictions):
+        """One row a document: true positives, false positives and false negatives of phrases; words
+        with the right tag, and words."""
+        phrases, words = np.zeros((len(examples), 3)), np.zeros((len(examples), 2))
+        for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+            for gold, tags in zip(example.tags, prediction["tags"], strict=True):
+                right = sum(truth == answer for truth, answer in zip(gold, tags, strict=True))
+                words[index] += [right, len(gold)]
+                gold, found = (set(self.column.phrases(each)) for each in (gold, tags))
+                phrases[index] += [len(gold & found), len(found - gold), len(gold - found)]
+        found = {"f1": ("f1", phrases), "accuracy": ("mean", words)}
+        return {metric: found[metric] for metric in self.metrics if metric in found}
+
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
         """Scores of each kind, confusion of word tags without B- and I-, worst sentences."""
         gold, predicted = self._gold_and_predicted(examples, predictions)

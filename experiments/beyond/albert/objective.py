@@ -38,6 +38,16 @@ class SentenceOrder(Choice):
     def build(self, model, initializer):
         add_head(model, initializer, "sentence_order")
 
+    def why_not_of(self, made):
+        if self.random_as_swapped and made.get("packing", "segments") in ("segments", "pairs"):
+            return (
+                "half of the second segments are random, and sentence_order with random_as_swapped "
+                "takes them for swapped; make records with --packing=consecutive"
+            )
+        if made.get("separators", 1) > 1:
+            return "two separators in a pair; sentence_order swaps pairs with one"
+        return ""
+
     def corrupt(self, model, batch, seed):
         rows = ops.shape(batch["input_ids"])[0]
         if seed is None:

@@ -1,0 +1,31 @@
+"""Distillation: DistilBERT, TinyBERT and their teachers."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "distil",
+    members={"distilbert": "experiments.beyond.distil.names:DISTILBERT"},
+    sizes={
+        "distilbert": "experiments.beyond.distil.sizes:DISTILBERT",
+        "tinybert": "experiments.beyond.distil.sizes:TINYBERT",
+    },
+    objectives={
+        "soft_targets": "official_bert.family.distillation:SoftTargets",
+        "cosine_states": "official_bert.family.distillation:CosineStates",
+        "transformer_layers": "official_bert.family.distillation:TransformerLayers",
+    },
+    flops={
+        "soft_targets": "experiments.beyond.distil.costs:soft_targets",
+    },
+    options={
+        "pretrain.teacher": "experiments.beyond.distil.options:PretrainTeacher",
+        "pretrain.teacher_layers": "experiments.beyond.distil.options:PretrainTeacher",
+        "finetune.teacher": "experiments.beyond.distil.options:FinetuneTeacher",
+        "finetune.teacher_temperature": "experiments.beyond.distil.options:FinetuneTeacher",
+        "finetune.teacher_weight": "experiments.beyond.distil.options:FinetuneTeacher",
+    },
+    recipes={
+        "distil": "experiments.beyond.common.successors:distil",
+        "tinybert": "experiments.beyond.common.successors:tinybert",
+    },
+)

@@ -24,7 +24,7 @@ from official_bert.losses import (
     row_weights,
     weighted_sum,
 )
-from official_bert.objectives import check_direction
+from official_bert.objectives import refuse_direction
 from official_bert.objectives.masked_lm import language_model_head, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective
 from official_bert.randomness import GENERATOR, REPLACEMENTS, draw, fold_in, make_seed
@@ -68,7 +68,7 @@ class ReplacedToken(Objective):
 
     def build(self, model, initializer):
         config, policy = model.encoder.config, model.dtype_policy
-        check_direction([self.name], config.attention_direction)
+        refuse_direction(self.name, self.direction, config.attention_direction)
         model.generator = Generator(
             config.narrower(self.generator), initializer, dtype=policy, name="generator"
         )

@@ -1,0 +1,22 @@
+"""OpenAI GPT."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "gpt",
+    members={
+        "openai-gpt": "experiments.beyond.gpt.names:MEMBER",
+        "gpt2": "experiments.beyond.gpt.gpt2_names:MEMBER",
+    },
+    options={
+        "finetune.lm_loss_weight": "experiments.beyond.gpt.options:GptOptions",
+        "finetune.draw_special_tokens": "experiments.beyond.gpt.options:GptOptions",
+    },
+    recipes={
+        "gpt": "experiments.beyond.gpt.recipe:get_config",
+        "gpt2": "experiments.beyond.common.successors:gpt2",
+    },
+    rows={
+        "figure5+gpt": "experiments.beyond.common.compared:gpt_curve",
+    },
+)

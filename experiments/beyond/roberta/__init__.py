@@ -1,0 +1,11 @@
+"""RoBERTa."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "roberta",
+    members={"roberta": "experiments.beyond.roberta.names:ROBERTA"},
+    recipes={
+        "roberta": "experiments.beyond.common.successors:roberta",
+    },
+)

@@ -1,0 +1,16 @@
+"""The shallow concatenation of two directions that section 5.1 argues against."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "shallow",
+    configs={
+        "shallow_concatenation": "experiments.beyond.shallow.shape:ShallowConfig",
+    },
+    objectives={
+        "adjacent_tokens": "official_bert.compared.adjacent_tokens:AdjacentTokens",
+    },
+    flops={
+        "adjacent_tokens": "experiments.beyond.shallow.costs:both_directions",
+    },
+)

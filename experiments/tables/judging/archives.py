@@ -27,7 +27,6 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
 FOLDER = "archives"  # beside results.json
-SCORED = ("pretrain", "finetune", "cloze", "pairs")
 SCORES = "example_scores.npz"
 KEPT = (RESULTS, provenance.FILE, SCORES)
 
@@ -40,7 +39,7 @@ def write(grid: Grid, folder: Path) -> list[Path]:
     """
     seeds: dict[int, list[Path]] = {}
     for name, cell in grid.cells.items():
-        if cell.kind in SCORED and grid.status(name).state == FINISHED:
+        if cell.scored and grid.status(name).state == FINISHED:
             seeds.setdefault(cell.round, []).append(grid.folder(name))
     paths = []
     for seed, cells in sorted(seeds.items()):
@@ -106,7 +105,7 @@ def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
     if any(found is None for found in kept):
         raise UserError(f"{metric} of folds together: the cells keep no scores of their examples")
     measure, sums = kept[0][0], np.concatenate([sums for _, sums in kept])
-    points = float(intervals.MEASURES[measure](sums.sum(axis=0)))
+    points = float(intervals.measured(measure)(sums.sum(axis=0)))
     return points, intervals.influence(measure, sums)
 
 

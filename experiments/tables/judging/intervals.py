@@ -57,6 +57,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from official_bert.extension import find
+
 INTERVAL = 0.95
 # The degrees of freedom that a column's other rows lend to a comparison. More make the intervals
 # narrower where the rows are alike, and hide a noisy one: of simulated tables of 5 rows and 5 seeds
@@ -143,11 +145,12 @@ MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "matthews": lambda s: 100 * _matthews(*np.moveaxis(s, -1, 0)),
     # k = 6: 1, x, y, xx, yy, xy
     "pearson": lambda s: 100 * _pearson(*np.moveaxis(s, -1, 0)),
-    # k = 10: matches and n-grams of one to four words, words, words of the targets
-    "bleu": lambda s: _bleu(s),
-    # k = 20: of one part of the examples, then of another that is taken from it
-    "bleu_gap": lambda s: _bleu(s[..., :10]) - _bleu(s[..., 10:]),
 }
+
+
+def measured(measure: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function of a measure, of MEASURES or an extension's."""
+    return find("measures", measure, MEASURES)
 
 
 def influence(measure: str, statistics: np.ndarray) -> np.ndarray:
@@ -162,7 +165,7 @@ def influence(measure: str, statistics: np.ndarray) -> np.ndarray:
 
     Returns: float64 [n] of mean 0.
     """
-    metric, total = MEASURES[measure], statistics.sum(axis=0)
+    metric, total = measured(measure), statistics.sum(axis=0)
     if len(statistics) == 1:
         return np.zeros(1)
     values = (len(statistics) - 1) * (metric(total) - metric(total - statistics))
@@ -395,16 +398,6 @@ def _restart_variance(values, scores, by_seed) -> float:
 def _matthews(tp, tn, fp, fn):
     product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return (tp * tn - fp * fn) / np.sqrt(np.maximum(product, 1e-12))
-
-
-def _bleu(sums):
-    """As sacrebleu: where no n-gram of a length matches, a half, a quarter, ... counts as found."""
-    matches, grams = sums[..., :4], np.maximum(sums[..., 4:8], 1e-12)
-    none = matches <= 0
-    shares = np.where(none, 0.5 ** np.cumsum(none, axis=-1), matches) / grams
-    brevity = np.exp(np.minimum(0, 1 - sums[..., 9] / np.maximum(sums[..., 8], 1e-12)))
-    found = 100 * brevity * np.exp(np.log(shares).mean(axis=-1))
-    return np.where(none.all(axis=-1) | (sums[..., 4:8] <= 0).any(axis=-1), 0.0, found)
 
 
 def _pearson(n, x, y, xx, yy, xy):

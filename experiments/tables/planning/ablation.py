@@ -13,6 +13,7 @@ from typing import ClassVar
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.options import replaced
 from official_bert.common.errors import UserError
 
 
@@ -80,8 +81,8 @@ class Variant:
       optional: where the folder of `checkpoint` is missing, its rows are left out, by name.
       checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
         seed: nothing is pre-trained.
-      word_vectors: a kind of `data_prep.word2vec`, where the checkpoint is a model on word vectors:
-        they are learnt from the corpus, anew for each seed; "": they are given.
+      learnt: what its kind of start reads and is learnt from the corpus first, anew for each seed
+        (`Start.corpus_cell`); "": nothing.
       random_init: no training at all: the random weights with which a pre-training of `pretrain`
         and each of `seeds` begins.
     """
@@ -92,7 +93,7 @@ class Variant:
     checkpoint: str = ""
     optional: bool = False
     checkpoints: tuple[str, ...] = ()
-    word_vectors: str = ""
+    learnt: str = ""
     random_init: bool = False
 
     def __post_init__(self):
@@ -104,37 +105,37 @@ class Variant:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cloze:
-    """Held-out masked pieces that pre-trained models are asked for as they are.
-
-    The metrics are "cloze_loss" (nats, `percent=False`, `lower_is_better=True`) and
-    "cloze_accuracy".
+class Question:
+    """What pre-trained models are asked as they are, of held-out records.
 
     Attributes:
       records: name of one of the ablation's `Records`, whose held-out part is used.
       max_examples: records to use, rounded up to whole batches; 0: all.
+      asked_of: models of these objectives.
     """
 
     records: str
     max_examples: int = 0
-    asked_of: ClassVar[tuple[str, ...]] = ("masked_lm", "next_token")  # models of these objectives
+    asked_of: ClassVar[tuple[str, ...]] = ()
+
+    def cell(self, bert) -> tuple[str, str, dict]:
+        """Return (kind of its cell, what stands behind it in the cell's name, more of its
+        configuration); `bert`: BertConfig of a model."""
+        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
-class Pairs:
-    """Held-out pairs of segments that pre-trained models are asked about as they are.
+class Cloze(Question):
+    """Held-out masked pieces.
 
-    The metric is the question's name and "_accuracy".
-
-    Attributes:
-      question: "next_sentence" or "sentence_order".
-      records, max_examples: as for `Cloze`.
+    The metrics are "cloze_loss" (nats, `percent=False`, `lower_is_better=True`) and
+    "cloze_accuracy".
     """
 
-    question: str
-    records: str
-    max_examples: int = 0
-    asked_of: ClassVar[tuple[str, ...]] = ("next_sentence", "sentence_order")
+    asked_of = ("masked_lm", "next_token")
+
+    def cell(self, bert):
+        return "cloze", "", {"vocab_size": bert.vocab_size}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,14 +173,14 @@ class Column:
     percent: bool = True
     lower_is_better: bool = False
     note: str = ""
-    question: Cloze | Pairs | None = None
+    question: Question | None = None
     folds: int = 0
 
     def changed(self, **fields) -> "Column":
         """The column with other fields, of its own or of its fine-tuning."""
         own = {n: fields.pop(n) for n in [*fields] if hasattr(self, n)}
         if fields:
-            own["finetune"] = dataclasses.replace(self.finetune, **fields)
+            own["finetune"] = replaced(self.finetune, **fields)
         return dataclasses.replace(self, **own)
 
 

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
 from experiments.training.settings.config_values import from_dict
-from experiments.training.settings.flops import pretrain_flops, training_flops
+from experiments.training.settings.flops import RATE, pretrain_flops, training_flops
+from experiments.training.start import starts
 from official_bert.common.commands import import_tensorflow
 from official_bert.config import BertConfig
 
-# Used where nothing was measured: two cores, small matrices.
-MATRICES = 3e10
-WORD_BY_WORD = 2e10  # of LSTMs; no step of BERT's tells
 _BUDGET = 3e10  # FLOPs of a step that is timed
 # What a step's time depends on.
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
@@ -45,7 +43,7 @@ def checkpoint_bytes(bert) -> int:
     return 12 * bert.num_parameters
 
 
-def seconds(flops: float, rate: float = MATRICES) -> float:
+def seconds(flops: float, rate: float = RATE) -> float:
     """Time of a run at a rate of FLOPs a second."""
     return START_SECONDS + flops / rate
 
@@ -78,8 +76,6 @@ def measured_rate(bert, length: int, batch: int, say: Callable = print) -> float
     A step of too many FLOPs is timed with a smaller batch, then with fewer layers: the rate of a
     large matrix product does not depend on how many there are.
     """
-    if not isinstance(bert, BertConfig):
-        return WORD_BY_WORD
     # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
     sizes = {name: getattr(bert, name) for name in SIZES}
     # A row of the vocabulary costs memory, not time: the table is looked up.
@@ -126,16 +122,16 @@ def _timed(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
 @dataclasses.dataclass(frozen=True)
 class Estimate:
     """Work of one cell: FLOPs, seconds of one worker, bytes that stay on disk; apart from `flops`
-    those of a teacher, which `seconds` contain."""
+    those of what works beside its model, which `seconds` contain."""
 
     flops: float = 0.0
     seconds: float = 0.0
     bytes: float = 0.0
-    teachers_flops: float = 0.0
+    beside_flops: float = 0.0
 
 
 def estimate(
-    plan, ablation, measure: bool = True, rate: float = MATRICES, say: Callable = print
+    plan, ablation, measure: bool = True, rate: float = RATE, say: Callable = print
 ) -> dict[str, Estimate]:
     """An estimate for every cell of a plan (`experiments.tables.planning.plan`).
 
@@ -155,17 +151,19 @@ def estimate(
             config = from_dict(PretrainConfig, cell.config)
             bert, length = resolve_bert(config.bert), config.phases[0].max_seq_length
             flops = pretrain_flops(config, positions)
-            if teacher := plan.teachers.get(cell.name):
-                theirs = pretrain_flops(config, positions, teacher)
+            if beside := plan.beside.get(cell.name):
+                theirs = pretrain_flops(config, positions, beside)
             size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * bert.num_parameters
         else:
             config = from_dict(FinetuneConfig, cell.config)
             (bert, flops), length = plan.shapes[cell.name], config.max_seq_length
             kept = config.save_model and bert is not None  # those on word vectors leave no model
             size = (4 * bert.num_parameters if kept else 0) + 1e5
-        if measure:
+        reached = starts.of(config).rate
+        if measure and not reached:
             rate = measured_rate(bert, length, config.train_batch_size, say)
-        found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)
+        took = seconds(flops + theirs, reached if measure and reached else rate)
+        found[cell.name] = Estimate(flops, took, size, theirs)
     return found
 
 

@@ -9,7 +9,9 @@ from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.ablation import Ablation
 from experiments.tables.run.grid import Cell
 from experiments.training.folder.inputs import files_digest
+from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import changed
+from experiments.training.start import starts
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 
@@ -61,20 +63,23 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
                 cost=10,
             )
         )
-    for variant in (v for v in ablation.variants if v.word_vectors):
-        options = {"kind": variant.word_vectors, "do_lower_case": corpus.do_lower_case}
-        cells += [
-            Cell(
-                f"vectors/{variant.word_vectors}/{seed}",
-                "vectors",
-                {"inputs": inputs["train"], "options": options | {"seed": seed}},
-                ignored=("inputs",),
-                fingerprints={"text": prints["train"]},
-                cost=400,
-                round=seed,
+    for variant in (v for v in ablation.variants if v.learnt):
+        kind = starts.of(FinetuneConfig(model=variant.checkpoint))
+        for seed in variant.seeds:
+            name, made, options, seconds = kind.corpus_cell(
+                variant.learnt, seed, corpus.do_lower_case
             )
-            for seed in variant.seeds
-        ]
+            cells.append(
+                Cell(
+                    name,
+                    made,
+                    {"inputs": inputs["train"], "options": options},
+                    ignored=("inputs",),
+                    fingerprints={"text": prints["train"]},
+                    cost=seconds,
+                    round=seed,
+                )
+            )
     for records in ablation.records:
         options = dataclasses.asdict(records)
         options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}

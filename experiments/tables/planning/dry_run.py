@@ -54,8 +54,8 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
             f"{name[:58]:<58} {state:<9} {cost.readable_flops(work.flops):>12} "
             f"{cost.readable_seconds(work.seconds):>10} {cost.readable_bytes(work.bytes):>9}"
         )
-        if work.teachers_flops:
-            lines.append(f"{'  its teacher':<68} {cost.readable_flops(work.teachers_flops):>12}")
+        if work.beside_flops:
+            lines.append(f"{'  beside it':<68} {cost.readable_flops(work.beside_flops):>12}")
         if state != FINISHED:
             total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
     todo = f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "

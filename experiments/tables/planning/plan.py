@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tables.planning import cost, data_cells
-from experiments.tables.planning.ablation import Ablation, Cloze, Column, Row, Variant
+from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.run.grid import Cell
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import (
@@ -27,9 +27,15 @@ from experiments.training.folder.inputs import (
     read_task,
     task_digest,
 )
-from experiments.training.settings.config import FinetuneConfig, resolve_bert
+from experiments.training.settings.config import (
+    FinetuneConfig,
+    PretrainConfig,
+    places,
+    resolve_bert,
+)
 from experiments.training.settings.config_values import changed
-from experiments.training.settings.flops import pretrain_flops
+from experiments.training.settings.flops import RATE, pretrain_flops
+from experiments.training.settings.options import classes_for, flat, replaced
 from experiments.training.start import starts
 from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
@@ -58,8 +64,8 @@ class Plan:
       pretrains: (variant name, seed) -> cell, where the table pre-trains.
       exports: cells of exports.
       data: column label -> (training examples, dev examples).
-      shapes: fine-tuning cell -> (BertConfig, or None of a BiLSTM on word vectors; FLOPs).
-      teachers: pre-training cell that has one -> its teacher's BertConfig.
+      shapes: fine-tuning cell -> (BertConfig, or None where no step of one tells its rate; FLOPs).
+      beside: pre-training cell -> what works beside its model, of `Options.planned`.
       left_out: row label -> what is missing of a row that may be left out.
     """
 
@@ -69,14 +75,17 @@ class Plan:
     exports: tuple[str, ...]
     data: dict[str, tuple[int, int]]
     shapes: dict[str, Any]
-    teachers: dict[str, BertConfig] = dataclasses.field(default_factory=dict)
+    beside: dict[str, Callable[..., float]] = dataclasses.field(default_factory=dict)
     left_out: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def files_read(plan) -> list[str]:
     """What the cells of a plan read that is no cell's: texts, task files, vocabularies, models."""
-    names = ("inputs", "train", "heldout", "vocab", "mnli_dev", "others", "model", "data_dir",
-             "word_vectors")  # fmt: skip
+    names = ["inputs", "train", "heldout", "mnli_dev", "others"]
+    for kind in (PretrainConfig, FinetuneConfig):
+        parts = (kind, *classes_for(kind))
+        fields = (field for part in parts for field in dataclasses.fields(part))
+        names += [field.name for field in fields if field.metadata.get("place")]
     found = []
     for cell in plan.cells:
         for value in (cell.config.get(name) or () for name in names):
@@ -108,13 +117,13 @@ class _Planner:
         self.models: dict[tuple[str, int], str] = {}  # their folders, or checkpoints
         self.data: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, Any] = {}
-        self.teachers: dict[str, BertConfig] = {}
+        self.beside: dict[str, Callable[..., float]] = {}
         self.same: dict[str, str] = {}
         self.vocab = ""
 
     def plan(self) -> Plan:
         ablation = self.ablation
-        if any(v.pretrain or v.word_vectors for v in ablation.variants):
+        if any(v.pretrain or v.learnt for v in ablation.variants):
             made, self.vocab = data_cells.of_corpus(ablation)
             self.cells |= {cell.name: cell for cell in made}
         tuned = [column.finetune for column in ablation.columns if column.finetune]
@@ -124,15 +133,13 @@ class _Planner:
             self._pretrain_cells(variant)
         runs = {}
         optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
-        places = {
-            row.label: row.finetune.get("word_vectors") or optional.get(row.variant, "")
-            for row in ablation.rows
-        }
-        left_out = {
-            label: f"left out, {place} is missing"
-            for label, place in places.items()
-            if place and not Path(place).exists()
-        }
+        left_out = {}
+        for row in ablation.rows:
+            given = replaced(FinetuneConfig(), **row.finetune).model_options
+            read = [path for one in given for _, path in places(one).values()]
+            for path in (*read, optional.get(row.variant, "")):
+                if path and not Path(path).exists():
+                    left_out[row.label] = f"left out, {path} is missing"
         for column in ablation.columns:
             for row in (row for row in ablation.rows if row.label not in left_out):
                 planned = self._runs(row, column)
@@ -140,7 +147,7 @@ class _Planner:
                     runs[row.label, column.label] = tuple(planned)
         exports = tuple(self._export(export, runs) for export in ablation.exports)
         cells = tuple(self.cells.values())
-        made = self.pretrains, exports, self.data, self.shapes, self.teachers
+        made = self.pretrains, exports, self.data, self.shapes, self.beside
         return Plan(cells, runs, *made, left_out)
 
     def _add(self, name: str, kind: str, config: dict, **fields) -> str:
@@ -178,36 +185,29 @@ class _Planner:
             flops = pretrain_flops(config)
             name = f"pretrain/{variant.name}/{seed}"
             if config.trunk:
-                trunk = self._variants_cell("trunk", config.trunk, seed)
+                trunk = self.variants_cell("trunk", config.trunk, seed)
                 before = self.ablation.variant(config.trunk.removeprefix("@")).pretrain
                 flops -= pretrain_flops(before)
                 config = dataclasses.replace(config, trunk=f"@{trunk}")
-            if config.teacher:
-                config, teacher = self._with_teacher(config, seed)
-                self.teachers[name] = teacher
-                flops += pretrain_flops(config, teacher=teacher)
+            planned = [one.planned(self, config, seed) for one in config.model_options]
+            config = dataclasses.replace(config, model_options=tuple(one for one, _ in planned))
+            for beside in (work for _, work in planned if work):
+                self.beside[name] = beside
+                flops += pretrain_flops(config, beside=beside)
             self.pretrains[variant.name, seed] = self._add(
                 name,
                 "pretrain",
                 changed(config),
                 ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
                 fingerprints=prints,
-                cost=cost.seconds(flops),
+                cost=cost.seconds(flops, starts.of(config).rate or RATE),
+                scored=True,
                 affinity=f"pretrain {bert} {config.objectives}",
                 round=seed,
             )
             self.models[variant.name, seed] = f"@{name}"
 
-    def _with_teacher(self, config, seed):
-        """(config with its teacher's place, the teacher's BertConfig); "@NAME" is the table's own
-        variant NAME with the same seed, whose cell's key is then in the student's."""
-        if not config.teacher.startswith("@"):
-            return config, _checkpoint_config(config.teacher)
-        place = f"@{self._variants_cell('teacher', config.teacher, seed)}//model"
-        bert = resolve_bert(self.ablation.variant(config.teacher[1:]).pretrain.bert)
-        return dataclasses.replace(config, teacher=place), bert
-
-    def _variants_cell(self, field, written, seed):
+    def variants_cell(self, field, written, seed):
         """The cell of the variant that a field names as "@NAME", with the same seed."""
         name = written.removeprefix("@")
         if (name, seed) not in self.pretrains:
@@ -254,16 +254,14 @@ class _Planner:
                     "records": f"@records/{asked.records}//records",
                     "max_examples": asked.max_examples,
                 }
-                if isinstance(asked, Cloze):
-                    kind, config["vocab_size"] = "cloze", bert.vocab_size
-                else:
-                    kind, config["question"] = "pairs", asked.question
-                names = [kind, config.get("question"), asked.records, name, str(seed)]
+                kind, asks, more = asked.cell(bert)
+                config |= more
+                names = [kind, asks, asked.records, name, str(seed)]
                 names += [row.snapshot, asked.max_examples]
                 cell = "/".join(str(part) for part in names if part)
                 prints = {} if model[0] == "@" else {"model": checkpoint_digest(model)}
                 fields = {"ignored": tuple(prints), "fingerprints": prints}
-                self._add(cell, kind, config, cost=15, round=seed, **fields)
+                self._add(cell, kind, config, cost=15, scored=True, round=seed, **fields)
                 runs.append(PlannedRun(cell, seed, 0))
         return runs
 
@@ -274,7 +272,7 @@ class _Planner:
         if column.folds:
             options = changes.get("task_options", column.finetune.task_options)
             changes["task_options"] = {**options, "folds": column.folds, "fold": fold}
-        config = dataclasses.replace(column.finetune, **changes)
+        config = replaced(column.finetune, **changes)
         config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
         if config.data_dir.startswith("@"):
             digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
@@ -292,10 +290,10 @@ class _Planner:
         )
         if not variant.pretrain:
             config = dataclasses.replace(config, model=place(variant.checkpoint))
-            if variant.word_vectors:
-                vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
-                config = dataclasses.replace(config, word_vectors=vectors)
         kind = starts.of(config)
+        if variant.learnt:
+            name, *_ = kind.corpus_cell(variant.learnt, pretrain_seed, True)
+            config = kind.given(config, {"learnt": f"@{name}"})
         if variant.random_init:
             config = dataclasses.replace(
                 config,
@@ -306,16 +304,15 @@ class _Planner:
             )
         elif variant.pretrain:
             model = _model(self.models[variant.name, pretrain_seed], row)
-            config = dataclasses.replace(config, **{kind.pretrained_field: model})
+            config = kind.given(config, {"model": model})
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
-        bert = shape or _checkpoint_config(config.model)
+        bert = shape or checkpoint_config(config.model)
         config = dataclasses.replace(config, save_model=exported)
         prints = _prints(config)
         ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
         prints["data"] = digest
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
         flops = kind.planned_flops(config, bert, train, dev)
-        rate = cost.WORD_BY_WORD if kind.word_by_word else cost.MATRICES
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
@@ -328,14 +325,15 @@ class _Planner:
             return self.same[same]
         name = self.same[same] = "/".join(parts)
         if flops:
-            self.shapes[name] = None if kind.word_by_word else bert, flops
+            self.shapes[name] = None if kind.rate else bert, flops
         return self._add(
             name,
             "finetune",
             changed(config),
             ignored=tuple(ignored),
             fingerprints=prints,
-            cost=cost.seconds(flops, rate),
+            cost=cost.seconds(flops, kind.rate or RATE),
+            scored=True,
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
             round=pretrain_seed,
         )
@@ -388,7 +386,7 @@ def _model(pretrained: str, row: Row) -> str:
     return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
 
 
-def _checkpoint_config(checkpoint: str):
+def checkpoint_config(checkpoint: str):
     """The shape of a checkpoint, as far as it is needed to estimate costs."""
     path = embedded.find(checkpoint) / "bert_config.json"
     if path.is_file():
@@ -399,7 +397,8 @@ def _checkpoint_config(checkpoint: str):
 def _prints(config: Any) -> dict[str, str]:
     """Digests of what the fields of a configuration name; without files of other cells, whose keys
     count."""
-    made = {name: "" for name, value in vars(config).items() if str(value).startswith("@")}
+    found = flat(config).items()
+    made = {name: "" for name, (_, value) in found if str(value).startswith("@")}
     return {name: one.digest for name, one in of_places(config, **made).items()}
 
 
@@ -408,7 +407,8 @@ def _ignored(config: Any, keep: str) -> tuple[str, ...]:
 
     `keep` changes what files a run leaves: where it is set, another cell needs them, and a run that
     did without must not be taken for this one."""
-    bookkeeping = [f.name for f in dataclasses.fields(config) if f.metadata.get("bookkeeping")]
+    fields = ((name, field) for name, (field, _) in flat(config).items())
+    bookkeeping = [name for name, field in fields if field.metadata.get("bookkeeping")]
     if getattr(config, keep):
         bookkeeping.remove(keep)
     return (*bookkeeping, "distribute")

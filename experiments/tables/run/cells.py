@@ -18,6 +18,7 @@ from experiments.training.settings.config_values import from_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
+from official_bert.extension import find
 
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
@@ -25,7 +26,7 @@ _NLI_LABELS = ("entailment", "neutral", "contradiction")
 def run_cell(kind: str, config: dict, folder: Path, lock=None) -> dict:
     """Runs one cell of an ablation; `lock`: of its folder, where it is locked."""
     if kind not in TRAININGS:
-        return KINDS[kind](config, Path(folder))
+        return find("cells", kind, KINDS)(config, Path(folder))
     from experiments.training import runs
 
     return getattr(runs, kind)(from_dict(TRAININGS[kind], config), folder, lock=lock)
@@ -50,14 +51,6 @@ def learn_vocabulary(config: dict, folder: Path) -> dict:
     )
     write_vocab(folder / "vocab.txt", vocab)
     return {"vocab_size": len(vocab)}
-
-
-def learn_vectors(config: dict, folder: Path) -> dict:
-    from data_prep import word2vec
-
-    words, vectors = word2vec.learn(config["inputs"], **config["options"])
-    word2vec.write(folder / "vectors.txt", words, vectors)
-    return {"words": len(words), "width": vectors.shape[1]}
 
 
 def make_records(config: dict, folder: Path) -> dict:
@@ -108,26 +101,6 @@ def cloze(config: dict, folder: Path) -> dict:
     }
 
 
-def pairs(config: dict, folder: Path) -> dict:
-    """Asks a pre-trained model about pairs (`questions.py`)."""
-    from experiments.training.finetuning import example_scores
-    from experiments.training.pretraining import questions
-
-    question, heldout = config["question"], f"{config['records']}/heldout"
-    found = questions.pairs(config["model"], heldout, question, config["max_examples"])
-    sums = questions.pair_statistics(found, question)
-    example_scores.write(folder / "example_scores.npz", sums)
-    correct, label = (
-        float(np.average(found[name], weights=found["weight"])) for name in ("correct", "label")
-    )
-    metric = f"{question}_accuracy"
-    return {
-        "heldout": {metric: correct},
-        "baseline": {metric: max(label, 1 - label)},
-        "examples": int(found["weight"].sum()),
-    }
-
-
 def export_model(config: dict, folder: Path) -> dict:
     """Exports a SavedModel and asks it about the examples."""
     from experiments.training.answers.export_model import answer, export
@@ -149,11 +122,9 @@ TRAININGS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
 KINDS = {
     "sentences": split_sentences,
     "vocab": learn_vocabulary,
-    "vectors": learn_vectors,
     "records": make_records,
     "nli": mix_nli,
     "cloze": cloze,
-    "pairs": pairs,
     "export": export_model,
 }
 

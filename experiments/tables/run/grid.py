@@ -53,6 +53,7 @@ class Cell:
       fingerprints: digests of what the cell reads from outside the grid.
       cost: estimated seconds, for the order and for `--dry_run`.
       affinity: cells that share it share compiled steps; a worker prefers them in a row.
+      scored: whether archives keep its result and the scores of its examples.
       round: cells of a lower one are begun first, so that a table that is stopped is whole in the
         pre-training seeds that it has; 0 for what all seeds share.
     """
@@ -64,6 +65,7 @@ class Cell:
     fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
     cost: float = 1.0
     affinity: str = ""
+    scored: bool = False
     round: int = 0
 
     @property

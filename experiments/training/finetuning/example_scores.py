@@ -11,7 +11,6 @@ import os
 import numpy as np
 
 from data_prep.jobs import array_files
-from data_prep.tasks.text_to_text import longer_half
 from official_bert.common.errors import UserError
 
 _OF_FOLDS = {
@@ -23,16 +22,7 @@ _OF_FOLDS = {
 
 def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple[str, np.ndarray]]:
     """metric -> (measure, float64 [examples, k]), for the task's metrics that allow it."""
-    kind = task.head["head"]
-    found = {}
-    if kind == "tagging":
-        found = _tagging(task, examples, predictions)
-    elif kind == "text":
-        found = _texts(task, examples, predictions)
-    elif task.head.get("problem") == "regression":
-        found = _regression(examples, predictions)
-    elif task.head.get("problem") == "single_label" and kind == "classification":
-        found = _classification(task, examples, predictions)
+    found = task.statistics(examples, predictions)
     whole = task.score(examples, predictions)
     for metric in task.metrics:
         if metric not in found and metric in whole:
@@ -105,63 +95,3 @@ def _means(task, examples, predictions, metric) -> np.ndarray | None:
         return np.array([(s[metric], 1.0) if metric in s else (0.0, 0.0) for s in alone])
     except (ValueError, ZeroDivisionError):
         return None
-
-
-def _classification(task, examples, predictions):
-    labels = task.head["labels"]
-    gold = np.array([str(example.label) for example in examples])
-    predicted = np.array([str(prediction["label"]) for prediction in predictions])
-    right = (gold == predicted).astype(np.float64)
-    found = {"accuracy": ("mean", np.stack([right, np.ones(len(right))], axis=1))}
-    if len(labels) == 2:
-        positive = str(labels[1])
-        g, p = gold == positive, predicted == positive
-        counts = [g & p, ~g & ~p, ~g & p, g & ~p]
-        table = np.stack(counts, axis=1).astype(np.float64)
-        found["matthews"] = ("matthews", table)
-        found["f1"] = ("f1", table[:, [0, 2, 3]])
-    return {metric: found[metric] for metric in task.metrics if metric in found}
-
-
-def _texts(task, examples, predictions):
-    """What BLEU is made of (`TextToText.counts`); of the longer half, then of the shorter."""
-    counts = task.counts(examples, predictions)
-    long = counts * longer_half(examples)[:, None]
-    return {
-        "bleu": ("bleu", counts),
-        "bleu_short": ("bleu", counts - long),
-        "bleu_long": ("bleu", long),
-        "bleu_gap": ("bleu_gap", np.concatenate([long, counts - long], axis=1)),
-    }
-
-
-def _regression(examples, predictions):
-    from scipy.stats import rankdata
-
-    gold = np.array([float(example.label) for example in examples])
-    predicted = np.array([float(prediction["value"]) for prediction in predictions])
-
-    def sums(x, y):
-        # Centred, so that the sums keep their digits.
-        x, y = x - x.mean(), y - y.mean()
-        return np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
-
-    return {
-        "pearson": ("pearson", sums(gold, predicted)),
-        # Ranks among all examples, not anew in every draw: near enough for an interval.
-        "spearman": ("pearson", sums(rankdata(gold), rankdata(predicted))),
-    }
-
-
-def _tagging(task, examples, predictions):
-    """One row a document: true positives, false positives and false negatives of phrases; words
-    with the right tag, and words."""
-    phrases, words = np.zeros((len(examples), 3)), np.zeros((len(examples), 2))
-    for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
-        for gold, tags in zip(example.tags, prediction["tags"], strict=True):
-            right = sum(truth == answer for truth, answer in zip(gold, tags, strict=True))
-            words[index] += [right, len(gold)]
-            gold, found = set(task.column.phrases(gold)), set(task.column.phrases(tags))
-            phrases[index] += [len(gold & found), len(found - gold), len(gold - found)]
-    found = {"f1": ("f1", phrases), "accuracy": ("mean", words)}
-    return {metric: found[metric] for metric in task.metrics if metric in found}

@@ -9,17 +9,14 @@ import time
 
 from experiments.training.finetuning import advice, finetune_data, finetune_report
 from experiments.training.folder.checkpointing import Checkpoints
-from experiments.training.start import kept_head, start_checks, teacher_checks, teachers
+from experiments.training.settings import options
+from experiments.training.start import kept_head, start_checks
 from experiments.training.start.examples import class_weights_of, read_others
 from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
 from experiments.training.step.evaluation import TaskEvaluator
 from official_bert.checkpoints import model_folder
 from official_bert.common import commands
-from official_bert.config import DECODERS
-from official_bert.window_pooling import OF_TOKENS
-
-_OF_HEADS = ("head", "num_labels", "problem", "windows", "longest", "beams", "length_penalty")
 
 
 def run(kind, config, folder, progress, task, examples):
@@ -30,11 +27,10 @@ def run(kind, config, folder, progress, task, examples):
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = kind.of_finetuning(config, task, examples)
     start_checks.check_model(config, task, start.bert)
-    teacher = teachers.of(config, start.tokenizer)
-    if teacher:
-        teacher_checks.same_head(config.teacher, teacher.start.head, task)
-    own = {name: getattr(config, name) for name in ("decoder", *OF_TOKENS)}
-    head = {**task.head, **own}
+    head, step = {**task.head, "mean_pooling": config.mean_pooling}, {}
+    for one in config.model_options:
+        head |= one.head()
+    added = options.prepared(config, start, head)
     kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
     if progress:
         commands.say(kept)
@@ -57,13 +53,17 @@ def run(kind, config, folder, progress, task, examples):
     feed = finetune_data.Feed(config, start, train, weights)
     steps_per_epoch = feed.batches.steps_per_epoch
     num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
-    trainer = session.make_trainer(
-        config,
-        _key(config, start, task, teacher),
-        lambda seed: teachers.distilled(start.model(config, head, seed), teacher, config, head),
-        strategy,
-        unfreeze_every=round(steps_per_epoch * config.unfreeze_epochs),
-    )
+    for one in config.model_options:
+        step |= one.step(steps_per_epoch)
+
+    def build(seed):
+        model = start.model(config, head, seed)
+        for part in added:
+            model = part.wrap(model, start, config, head, seed)
+        return model
+
+    key = _key(config, start, head, added)
+    trainer = session.make_trainer(config, key, build, strategy, **step)
     trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
 
     def evaluator_of(split):
@@ -110,19 +110,16 @@ def run(kind, config, folder, progress, task, examples):
         "trained_tokens": state.tokens,
         "train_seconds": round(state.seconds, 2),
     }
-    if teacher:  # FLOPs as if every text had the full length
-        flops = teacher.start.bert.encoder_flops(state.examples, config.max_seq_length)
-        results["teacher"] = {"digest": teacher.digest, "flops": flops}
+    for part in added:
+        results |= part.of_finetuning(state, config)
     if folder.write:
         if missing:
             results["splits_without_predictions"] = missing
         analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
         if told := advice.of(config, task, results, analysis):
             results["advice"] = told
-        # A feature-based tagger, what reads word vectors and GRUs are no models that a folder
-        # knows; tables need their scores.
-        is_kept = config.decoder in DECODERS and not config.features and start.bert
-        if config.save_model and is_kept:
+        # Tables need the scores of models that no folder knows, such as a feature-based tagger's.
+        if config.save_model and trainer.model.kept().has_folder:
             _save_model(folder, config, start, task, trainer, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
@@ -134,13 +131,11 @@ def run(kind, config, folder, progress, task, examples):
     return results
 
 
-def _key(config, start, task, teacher):
-    """What decides the model apart from its weights (`get_trainer`)."""
-    head = tuple(task.head.get(name) for name in _OF_HEADS)
+def _key(config, start, head, added):
+    """Return what decides the model apart from its weights (`get_trainer`)."""
+    head = tuple(sorted((name, x) for name, x in head.items() if name != "labels"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
-    model += config.lm_loss_weight, config.concat_pooling, config.mean_pooling, config.decoder
-    learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
-    return "finetune", start.key, head, model, learns
+    return "finetune", start.key, head, model, tuple(part.key for part in added)
 
 
 def _save_model(folder, config, start, task, trainer, results):
@@ -152,7 +147,7 @@ def _save_model(folder, config, start, task, trainer, results):
             name: results[name] for name in ("dev", "baseline", "train_examples", "dev_examples")
         },
     }
-    model = getattr(trainer.model, "student", trainer.model)
+    model = trainer.model.kept()
     model_folder.save(folder.model, model, start.tokenizer, settings, overwrite=True)
     results["files"]["model"] = str(folder.model)
 

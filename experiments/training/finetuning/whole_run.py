@@ -9,8 +9,7 @@ from experiments.training.start.examples import read_examples, read_others
 from official_bert.common.errors import UserError
 
 # Of networks that a `Trainer` trains step by step.
-_STEPWISE = {"bilstm", "concat_pooling", "mean_pooling", "features", "freeze", "class_weights",
-             "teacher", "lm_loss_weight"}  # fmt: skip
+_STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
 
 
 class WholeStart(starts.Start):
@@ -23,6 +22,9 @@ class WholeStart(starts.Start):
 
     head = does = ""
     lacks = starts.Start.lacks | _STEPWISE
+
+    def accepts(self, options):
+        return type(options) in self.takes
 
     def learn(self, config, task, train, logged):
         """Learns from training examples.

@@ -100,8 +100,8 @@ def of_places(config, **others) -> dict[str, Input]:
       others: of a field, another place.
     """
     found = {}
-    for name, kind in places(config).items():
-        place = others.get(name, getattr(config, name))
+    for name, (kind, given) in places(config).items():
+        place = others.get(name, given)
         if place and name != "data_dir":
             if kind == "file":  # what is missing the run itself will say
                 digest = files_digest((place,)) if os.path.exists(place) else ""

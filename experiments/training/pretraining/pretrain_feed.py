@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from data_prep.records import explained, numpy_batches
-from experiments.training.settings.flops import pretraining_step_flops, teacher_step_flops
+from experiments.training.settings.flops import pretraining_step_flops
 from experiments.training.start.start_checks import check_fit
 from experiments.training.step.backend import distribution
 from experiments.training.step.session import check_batch_size
@@ -15,6 +15,9 @@ from official_bert.objectives import objective
 
 class Feed:
     """The `feed` of `loop.train`.
+
+    Attributes:
+      written: the objectives, as they are written.
 
     Args:
       config: PretrainConfig.
@@ -30,8 +33,8 @@ class Feed:
     def __init__(self, config, start, strategy, records):
         bert = start.bert
         self._bert, self._strategy, self._seed = bert, strategy, config.seed
-        self._written = config.objectives
-        of_pairs = [one for one in map(objective, self._written) if one.of_pairs]
+        self.written = config.objectives
+        of_pairs = [one for one in map(objective, self.written) if one.of_pairs]
         self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
         # A trunk, whose rate never falls, may end before the first phase with pairs.
         if of_pairs and config.decay_steps and not any(phase.pairs for phase in config.phases):
@@ -71,7 +74,7 @@ class Feed:
         examples = count * phase.batch_size
         length = phase.records.max_seq_length
         masked = phase.records.max_predictions_per_seq
-        flops = pretraining_step_flops(self._bert, self._written, examples, length, masked)
+        flops = pretraining_step_flops(self._bert, self.written, examples, length, masked)
         return metrics, examples, examples * length, flops
 
     def phase(self, step):
@@ -98,15 +101,16 @@ class Feed:
             for phase in self.phases
         ]
 
-    def flops(self, teacher):
-        """FLOPs of all steps: (of the model, of the forward passes of a teacher, a BertConfig)."""
-        own = theirs = 0.0
+    def shapes(self):
+        """Yield (rows, length, masked positions a row) of the steps of each phase together."""
         for phase in self.phases:
             rows = (phase.last - phase.first) * phase.batch_size
-            shape = rows, phase.records.max_seq_length, phase.records.max_predictions_per_seq
-            own += pretraining_step_flops(self._bert, self._written, *shape)
-            theirs += teacher_step_flops(teacher, self._written, *shape)
-        return own, theirs
+            yield rows, phase.records.max_seq_length, phase.records.max_predictions_per_seq
+
+    def flops(self) -> float:
+        """Return the model's FLOPs of all steps."""
+        shapes = self.shapes()
+        return sum(pretraining_step_flops(self._bert, self.written, *shape) for shape in shapes)
 
     def log_frequencies(self, predictions=200_000):
         """float32 [vocab_size]: log of how often a piece is predicted, one added to each count.
@@ -142,22 +146,11 @@ class _Stretch:
 def _check_pairs(records, source, objectives):
     """Raises UserError where objectives on pairs would read rows that do not serve them."""
     made = records.manifest.get("options") or {}  # none where records are another program's
-    packing = made.get("packing", "segments" if made else "")
     for one in objectives:
-        if packing == "single":
+        if made.get("packing") == "single":
             raise UserError(
                 f"{source}: rows of a single segment, and {one.name} needs two; leave it out of "
                 "the objectives, or make records with --packing=segments"
             )
-        if packing == "consecutive" and one.name == "next_sentence":
-            raise UserError(
-                f"{source}: hardly a second segment is random, and {one.name} asks which are; "
-                "choose sentence_order, or make records with --packing=segments"
-            )
-        if packing in ("segments", "pairs") and getattr(one, "random_as_swapped", False):
-            raise UserError(
-                f"{source}: half of the second segments are random, and {one.name} with "
-                "random_as_swapped takes them for swapped; make records with --packing=consecutive"
-            )
-        if made.get("separators", 1) > 1 and one.name == "sentence_order":
-            raise UserError(f"{source}: two separators in a pair; {one.name} swaps pairs with one")
+        if made and (why_not := one.why_not_of(made)):
+            raise UserError(f"{source}: {why_not}")

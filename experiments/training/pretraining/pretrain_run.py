@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.training.pretraining import heldout
 from experiments.training.pretraining.pretrain_feed import Feed
-from experiments.training.start import teachers
+from experiments.training.settings.options import prepared
 from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
 from official_bert.common import commands
@@ -23,24 +23,22 @@ def run(kind, config, folder, progress, records, began=None):
     if config.init_from and progress:
         commands.say(start.about_heads(config))
     objectives = tuple(map(objective, config.objectives))
-    teacher = teachers.of(config, start.tokenizer)
+    added = prepared(config, start)
     feed = Feed(config, start, strategy, records)
 
     def build(seed):
-        model = BertPretrainer(
-            start.encoder(config, seed),
-            objectives,
-            seed=seed,
-            teacher=teacher and teacher.pretrained(),
-        )
+        of_model = objectives
+        for part in added:
+            of_model = part.objectives(of_model)
+        model = BertPretrainer(start.encoder(config, seed), of_model, seed=seed)
         start.copy_heads_to(model)
         if start.weights is None and config.output_bias == "unigram":
             objectives[0].output_bias(model).assign(feed.log_frequencies())
-        teachers.begin(model, config)
+        for part in added:
+            part.begin(model)
         return model
 
-    digest = teacher.digest if teacher else ""
-    key = "pretrain", start.bert, objectives, config.remat, digest
+    key = "pretrain", start.bert, objectives, config.remat, tuple(part.key for part in added)
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
     trainer.set_schedule(
         config.learning_rate, config.warmup_steps, config.num_train_steps, config.decay_steps
@@ -92,9 +90,8 @@ def run(kind, config, folder, progress, records, began=None):
         "model": str(folder.model),
         "seconds": round(seconds_before + time.perf_counter() - started, 2),
     }
-    if teacher:
-        own, theirs = feed.flops(teacher.start.bert)
-        results["teacher"] = {"digest": digest, "flops": theirs, "students_flops": own}
+    for part in added:
+        results |= part.of_pretraining(feed)
     return folder.finish(results)
 
 

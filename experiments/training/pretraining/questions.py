@@ -1,6 +1,6 @@
-"""Questions to a pre-trained model, without fine-tuning: hidden pieces, and pairs of segments.
+"""The cloze test: hidden pieces that a pre-trained model is asked for, without fine-tuning.
 
-**The cloze test** is one measure for masked and left-to-right models.
+It is one measure for masked and left-to-right models.
 
 The held-out losses of the two do not compare: a masked model predicts the hidden 15 % of the
 pieces, a left-to-right model all of them. Here both are asked for the same pieces: those that the
@@ -8,13 +8,7 @@ held-out records show as [MASK]. (The tenth that stays as it is and the tenth th
 piece are left out: a left-to-right model does not see them, a masked model does.) The masked model
 reads the record as it is, with the text on both sides and every other mask; the left-to-right model
 reads the text as it was, to the left.
-
-**Pairs** (ALBERT's Table 5): a model that learnt next sentence prediction and one that learnt the
-order of sentences have the same head, two scores from the pooled output: "these two belong together
-as they stand" and "they do not". Both can therefore be asked both questions.
 """
-
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -23,9 +17,6 @@ from experiments.training.pretraining import heldout
 from experiments.training.start.start_checks import check_fit
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
-from official_bert.objectives import objective
-
-QUESTIONS = ("next_sentence", "sentence_order")
 
 
 def cloze(model, records, max_examples=0, batch_size=64):
@@ -112,60 +103,3 @@ def cloze_statistics(found):
         "cloze_loss": ("nats", np.stack([sums(found["loss"]), pieces], axis=1)),
         "cloze_accuracy": ("mean", np.stack([sums(found["correct"]), pieces], axis=1)),
     }
-
-
-def pairs(model, records, question, max_examples=0, batch_size=64):
-    """Asks a pre-trained model about the pairs of records.
-
-    Args:
-      model: model folder of a pre-training with one of `QUESTIONS` among its objectives.
-      records: folder or glob of held-out records for next sentence prediction.
-      question: which of `QUESTIONS`: whether B is random, or whether the two were swapped, which
-        every other pair is.
-      max_examples: how many to use, rounded up to whole batches; 0: all.
-      batch_size: examples of a batch, an even number; does not change the result.
-
-    Returns: float64 arrays [examples]: "correct" and "label" (0 or 1), and "weight", 0 for pairs
-      that the question is not asked of: the order of segments that do not belong together.
-    Raises:
-      UserError: the model has no head for pairs, or the records do not fit it.
-    """
-    from official_bert.backend.compiled import compiled
-
-    loaded, batches = opened(model, records, max_examples, batch_size)
-    learnt = [one.name for one in loaded.model.objectives if one.name in QUESTIONS]
-    if not learnt:
-        raise UserError(f"{model} was pre-trained without an objective of {', '.join(QUESTIONS)}")
-    head = getattr(loaded.model, learnt[0])
-    asked, either = objective(question), SimpleNamespace(**dict.fromkeys(QUESTIONS, head))
-
-    def answers(batch):
-        shown = asked.corrupt(loaded.model, batch, None)
-        outputs = asked.call(either, shown, loaded.model.encoder(shown, training=False))
-        logits = outputs[f"{question}_logits"]
-        return {
-            "logits": logits,
-            "label": outputs.get(f"{question}_labels", shown["next_sentence_labels"][:, 0]),
-            "weight": outputs.get(f"{question}_weights", logits[:, 0] * 0 + 1),
-        }
-
-    ask = compiled(loaded.model, answers)
-    found = [ask(batch) for batch in batches]
-    joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-    label, logits = joined["label"], joined["logits"]
-    correct = logits.argmax(axis=1) == label
-    return {
-        name: values.astype(np.float64)
-        for name, values in (("correct", correct), ("label", label), ("weight", joined["weight"]))
-    }
-
-
-def pair_statistics(found, question):
-    """The sums of each record, as `example_scores` keeps them: metric -> (measure, [examples, 2]).
-
-    Args:
-      found: of `pairs`.
-    """
-    weight = found["weight"]
-    table = np.stack([found["correct"] * weight, weight], axis=1)
-    return {f"{question}_accuracy": ("mean", table)}

@@ -25,17 +25,16 @@ from data_prep.jobs import command_flags
 from data_prep.jobs.docstrings import arguments
 from data_prep.tasks import docstring_of, options_of
 from experiments.training.settings.config_values import guess, override, unknown_field
+from experiments.training.settings.options import classes_for, names_for
 from official_bert.common.errors import UserError, meant
+from official_bert.extension import places
 
 flags.disclaim_key_flags()  # --help shows them as the command's own
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+_PACKAGE = CONFIGS.parent.resolve()
 # Configurations that share a file there: each is a function of its name.
 SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
-SHARED_FILES |= dict.fromkeys(("tfidf", "cbow", "bilstm_attention"), "word_baselines.py")
-SHARED_FILES |= dict.fromkeys(
-    ("albert", "electra", "roberta", "spanbert", "distil", "tinybert", "gpt2"), "successors.py"
-)
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
 _TASK_OPTIONS = "task_options."
@@ -44,9 +43,10 @@ _SET_BY_COMMANDS = ("config", "ablation", "workdir", "quiet", "command", "began"
 
 
 def known():
-    others = ("__init__.py", "columns.py", "compared.py", "scales.py", *SHARED_FILES.values())
+    """Return the names of all configurations, those of extensions too."""
+    others = ("__init__.py", "columns.py", "scales.py", *SHARED_FILES.values())
     files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
-    return ", ".join(sorted([*files, *SHARED_FILES]))
+    return ", ".join(sorted([*files, *SHARED_FILES, *places("recipes")]))
 
 
 def load_config(source, overrides=()):
@@ -77,6 +77,12 @@ def split_source(source):
             return candidate, "get_config", scale
         if candidate.parent == CONFIGS.resolve() and candidate.stem in SHARED_FILES:
             return candidate.with_name(SHARED_FILES[candidate.stem]), candidate.stem, scale
+    # Commands of older reports name extensions' files as if they lay in experiments/configs.
+    old = pathlib.Path(path).parent in (pathlib.Path("experiments/configs"), CONFIGS)
+    name = pathlib.Path(path).stem if old else path
+    if name in (recipes := places("recipes")):
+        module, _, function = recipes[name].partition(":")
+        return pathlib.Path(importlib.util.find_spec(module).origin), function, scale
     raise UserError(
         f"--config={source}: no such file {path}{meant(path, known().split(', '))}; files in "
         f"experiments/configs: {known()}"
@@ -85,8 +91,9 @@ def split_source(source):
 
 def import_file(path):
     name = "bert_config_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    if path.parent == CONFIGS.resolve():
-        return importlib.import_module(f"experiments.configs.{path.stem}")
+    if _is_ours(path):
+        parts = path.relative_to(_PACKAGE).with_suffix("").parts
+        return importlib.import_module(".".join(("experiments", *parts)))
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look there
     with _errors_of(path):
@@ -100,7 +107,7 @@ def _errors_of(path):
     try:
         yield
     except Exception as error:
-        if path.parent == CONFIGS.resolve():
+        if _is_ours(path):
             raise
         told = traceback.TracebackException.from_exception(error)
         lines = [frame.lineno for frame in told.stack if frame.filename == str(path)]
@@ -113,6 +120,10 @@ def _errors_of(path):
         raise UserError(f"{where}: {what}") from error
 
 
+def _is_ours(path):
+    return path.is_relative_to(_PACKAGE)
+
+
 def _wrong_argument(error):
     """The dataclass whose field does not exist, and its fields; "" for other errors."""
     match = re.match(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", str(error))
@@ -120,6 +131,9 @@ def _wrong_argument(error):
         for value in (*frame.f_locals.values(), *frame.f_globals.values()):
             kind = value if inspect.isclass(value) else type(value)
             if kind.__name__ == match[1] and dataclasses.is_dataclass(kind):
+                if match[2] in names_for(kind):
+                    write = f"replaced({match[1]}(...), {match[2]}=VALUE)"
+                    return f"{match[2]} is an option: write {write} of settings.options"
                 return f"{match[1]}: {unknown_field(kind, match[2])}"
     return ""
 
@@ -179,7 +193,11 @@ def _entries(node, flag):
     comments, hints = {}, typing.get_type_hints(type(node))
     for kind in reversed(type(node).__mro__[:-1]):
         comments |= _comments(kind)
-    for field in sorted(dataclasses.fields(node), key=lambda field: field.kw_only):  # own first
+    if hasattr(node, "model_options"):
+        own = (field for field in dataclasses.fields(node) if field.name != "model_options")
+    else:
+        own = dataclasses.fields(node)
+    for field in sorted(own, key=lambda field: field.kw_only):  # own first
         value, name = getattr(node, field.name), f"{flag}.{field.name}"
         about = comments.get(field.name, "")
         if dataclasses.is_dataclass(value):
@@ -190,6 +208,8 @@ def _entries(node, flag):
             yield from _task_options(node.task, value, name)
         else:
             yield name, value, _type_name(hints[field.name]), about
+    for kind in classes_for(type(node)):
+        yield from _entries(kind.of(node), flag)
 
 
 def _of_several(nodes, flag):

@@ -9,6 +9,7 @@ import typing
 
 from data_prep.jobs.output_folder import differing
 from experiments.training.settings.config import Phase
+from experiments.training.settings.options import class_of, flat, names_for, replaced
 from official_bert.common.errors import UserError, meant
 from official_bert.common.json_files import fields_of, parse_json, shorten
 from official_bert.config import BertConfig, named_config
@@ -65,7 +66,7 @@ def _with(node, changes, hint=None, place="--config"):
         known = {str(index): item for index, item in enumerate(node)}
         hints = dict.fromkeys(known, kinds[0]) if typing.get_origin(hint) is tuple else {}
     elif dataclasses.is_dataclass(node):
-        known, hints = vars(node), typing.get_type_hints(type(node))
+        known, hints = _known(node, inner)
         if isinstance(node, BertConfig):
             known, hints = _with_marks(node, inner, hints)
     else:
@@ -83,7 +84,18 @@ def _with(node, changes, hint=None, place="--config"):
         return node | made
     if isinstance(node, BertConfig):  # a value may make it a subclass
         return BertConfig.from_dict({**node.to_dict(), **made}, "configuration: bert")
-    return dataclasses.replace(node, **made)
+    return replaced(node, **made)
+
+
+def _known(node, keys):
+    """({name: value}, {name: type}) of a dataclass, with those of `keys` that are options."""
+    kinds = {class_of(type(node), name) for name in {*keys} & {*names_for(type(node))}}
+    known = {name: value for name, (_, value) in flat(node).items()}
+    hints = typing.get_type_hints(type(node))
+    for kind in kinds:
+        known = vars(kind()) | known
+        hints = typing.get_type_hints(kind) | hints
+    return known, hints
 
 
 def _with_marks(bert, keys, hints):
@@ -98,7 +110,8 @@ def _with_marks(bert, keys, hints):
 
 def unknown_field(kind, key):
     """What is said of a field that a dataclass has not."""
-    valid = [field.name for field in dataclasses.fields(kind)]
+    own = [field.name for field in dataclasses.fields(kind) if field.name != "model_options"]
+    valid = [*own, *names_for(kind)]
     return f'unknown field "{key}"{meant(key, valid)}; valid fields: {", ".join(valid)}'
 
 
@@ -183,7 +196,7 @@ def to_dict(config):
     if isinstance(config, BertConfig):
         return config.to_dict()
     if dataclasses.is_dataclass(config):
-        return {f.name: to_dict(getattr(config, f.name)) for f in dataclasses.fields(config)}
+        return {name: to_dict(value) for name, (_, value) in flat(config).items()}
     if isinstance(config, dict):
         return {str(key): to_dict(value) for key, value in config.items()}
     if isinstance(config, (list, tuple)):
@@ -200,7 +213,10 @@ def changed(config):
     if not dataclasses.is_dataclass(config):
         return to_dict(config)
     default = type(config)()
-    return {n: changed(v) for n, v in vars(config).items() if v != getattr(default, n)}
+    found = {n: v for n, v in vars(config).items() if v != getattr(default, n)}
+    for options in found.pop("model_options", ()):
+        found |= options.changed()
+    return {name: changed(value) for name, value in found.items()}
 
 
 def from_dict(kind, values, where="configuration"):
@@ -219,12 +235,18 @@ def from_dict(kind, values, where="configuration"):
     nested, hints = {}, typing.get_type_hints(kind)
     bert, phases = (values.get(name) if name in hints else None for name in ("bert", "phases"))
     if isinstance(bert, dict):
-        kinds = [one for one in typing.get_args(hints["bert"]) if dataclasses.is_dataclass(one)]
-        fitting = (one for one in kinds if bert.keys() <= one.__dataclass_fields__.keys())
-        nested["bert"] = next(fitting, kinds[0]).from_dict(bert)
+        marks = (find("configs", name) for name in bert.keys() & {*names("configs")})
+        others = (one for one in marks if not issubclass(one, BertConfig))
+        nested["bert"] = next(others, BertConfig).from_dict(bert)
     if isinstance(phases, (list, tuple)):
         nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in phases)
     plain = {name: value for name, value in values.items() if name not in nested}
+    given: dict[type, dict] = {}
+    for name in plain.keys() & {*names_for(kind)}:
+        given.setdefault(class_of(kind, name), {})[name] = plain.pop(name)
+    if given:
+        made = (one(**fields_of(one, fields, where)) for one, fields in given.items())
+        nested["model_options"] = tuple(made)
     return kind(**fields_of(kind, plain, where), **nested)
 
 
@@ -240,7 +262,7 @@ def result_dict(config):
 
 
 def _without(values, config, *kinds):
-    fields = {field.name: field.metadata for field in dataclasses.fields(config)}
+    fields = {name: field.metadata for name, (field, _) in flat(config).items()}
     return {n: v for n, v in values.items() if not any(fields[n].get(kind) for kind in kinds)}
 
 

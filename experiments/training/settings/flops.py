@@ -5,8 +5,16 @@ counts as two forward passes; recomputation is not counted, so that it shows as 
 Element-wise work is not counted either: a measured rate contains it.
 """
 
+import functools
+
+from data_prep.tasks import class_of as class_of_task
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
+from official_bert.extension import find, names
 from official_bert.objectives import parts
+
+# FLOPs a second where nothing was measured, on two cores: of small matrices, and of LSTMs that read
+# word by word.
+RATE, LSTM_RATE = 3e10, 2e10
 
 
 def head_flops(bert, predictions: int) -> float:
@@ -39,102 +47,69 @@ def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> f
     return 3 * (bert.encoder_flops(sequences, length) + head_flops(bert, sequences * predictions))
 
 
-def predicted_positions(written, length: int, masked: int) -> int:
-    """Positions a row of which an objective asks the language-model head.
+def _masked_pieces(bert, options, rows: int, length: int, masked: int) -> float:
+    return head_flops(bert, rows * masked)
+
+
+def next_tokens(bert, options, rows: int, length: int, masked: int) -> float:
+    """Return the FLOPs of a left-to-right model's scores (see `objective_flops`)."""
+    return head_flops(bert, rows * round(options.get("fraction", 1.0) * (length - 1)))
+
+
+def _nothing(bert, options, rows: int, length: int, masked: int) -> float:
+    return 0.0
+
+
+_OF_OBJECTIVES = {
+    "masked_lm": _masked_pieces,
+    "next_token": next_tokens,
+    "next_sentence": _nothing,
+}
+
+
+def objective_flops(bert, written, rows: int, length: int, masked: int) -> float:
+    """Return the FLOPs of one forward pass of what an objective adds to the encoder.
 
     Args:
+      bert: BertConfig.
       written: the objective, as `official_bert.objectives` writes it.
+      rows: of the batch.
       length: tokens a row.
       masked: masked positions a row of the records.
     """
     name, options = parts(written)
-    if name in ("next_token", "adjacent_tokens", "adjacent_words"):
-        directions = 1 if name == "next_token" else 2
-        return directions * round(options.get("fraction", 1.0) * (length - 1))
-    return masked if name == "masked_lm" else 0
-
-
-def _boundary_flops(bert, written, sequences: int, masked: int) -> float:
-    """One forward pass of SpanBERT's head: a wider dense layer, then a language-model head."""
-    name, options = parts(written)
-    if name != "span_boundary":
-        return 0.0
-    wide = 2 * bert.hidden_size * (2 * bert.hidden_size + options.get("position_size", 200))
-    return sequences * masked * wide + head_flops(bert, sequences * masked)
-
-
-def _generator_flops(bert, written, sequences: int, length: int, masked: int) -> float:
-    """One forward pass of ELECTRA's generator and of the encoder's scores of all tokens."""
-    name, options = parts(written)
-    if name != "replaced_token":
-        return 0.0
-    generator = bert.narrower(options.get("generator", 0.25))
-    scores = sequences * length * 2 * bert.hidden_size * (bert.hidden_size + 1)
-    pieces = head_flops(generator, sequences * masked)
-    return generator.encoder_flops(sequences, length) + pieces + scores
-
-
-def _teacher_head(written, length: int, masked: int) -> int:
-    """Positions a row of which "soft_targets" asks both language-model heads."""
-    name, options = parts(written)
-    if name != "soft_targets":
-        return 0
-    return length if options.get("every_token", True) else masked
-
-
-def teacher_step_flops(teacher, objectives, sequences: int, length: int, masked: int) -> float:
-    """What a teacher (a BertConfig) does in one step: a forward pass, never a backward one.
-
-    Args: see `pretraining_step_flops`.
-    """
-    positions = sum(_teacher_head(written, length, masked) for written in objectives)
-    return teacher.encoder_flops(sequences, length) + head_flops(teacher, sequences * positions)
+    known = name in _OF_OBJECTIVES or name in names("flops")
+    function = find("flops", name, _OF_OBJECTIVES) if known else _nothing
+    return function(bert, options, rows, length, masked)
 
 
 def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked: int) -> float:
-    """One pre-training step, without what a teacher does.
+    """Return the FLOPs of one pre-training step, without what a teacher does.
 
     Args:
       objectives: as they are written.
-      masked: masked positions a row of the records.
+      sequences, length, masked: as for `objective_flops`.
     """
-    predictions = sum(
-        predicted_positions(written, length, masked) + _teacher_head(written, length, masked)
-        for written in objectives
-    )
-    beside = sum(
-        _generator_flops(bert, written, sequences, length, masked)
-        + _boundary_flops(bert, written, sequences, masked)
-        for written in objectives
-    )
-    return training_flops(bert, sequences, length, predictions) + 3 * beside
+    heads = sum(objective_flops(bert, one, sequences, length, masked) for one in objectives)
+    return 3 * (bert.encoder_flops(sequences, length) + heads)
 
 
-def pretrain_flops(
-    config: PretrainConfig, max_predictions: dict[str, int] | None = None, teacher=None
-) -> float:
-    """A whole pre-training, or with `teacher`, a BertConfig, what that one does in it.
+def pretrain_flops(config: PretrainConfig, max_predictions=None, beside=None) -> float:
+    """Return the FLOPs of a whole pre-training, or of what works beside its model.
 
     Args:
-      max_predictions: records -> predicted positions a row, if known.
+      max_predictions: {records: predicted positions a row}, where they are known.
+      beside: function of a step's (rows, length, masked), of `Options.planned`.
     """
     bert = resolve_bert(config.bert)
-    step_flops = teacher_step_flops if teacher else pretraining_step_flops
+    step_flops = beside or functools.partial(pretraining_step_flops, bert, config.objectives)
     total = 0.0
     for phase in config.phases:
         length = phase.max_seq_length
         masked = (max_predictions or {}).get(phase.records, round(0.16 * length))
         batch = phase.train_batch_size or config.train_batch_size
-        step = step_flops(teacher or bert, config.objectives, batch, length, masked)
-        total += step * phase.num_train_steps
+        total += step_flops(batch, length, masked) * phase.num_train_steps
     return total
-
-
-def written_flops(bert, sequences: int, length: int) -> float:
-    """One forward pass of encoder and decoder, its cross attention counted as two thirds of a
-    block's four products, on sources and targets of that length; of GRUs, an estimate."""
-    cross = sequences * length * bert.num_hidden_layers * 2 * 4 * bert.hidden_size**2
-    return 2 * bert.encoder_flops(sequences, length) + cross + head_flops(bert, sequences * length)
 
 
 def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
@@ -142,11 +117,9 @@ def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
 
     On a frozen encoder only the BiLSTMs run each epoch; the encoder runs once for all such runs.
     """
-    if config.task == "text_to_text":
-        return written_flops(bert, rows, length)
     if config.features:
         return bilstm_flops(bert, config.features, config.feature_width, rows * length)
-    return bert.encoder_flops(rows, length)
+    return class_of_task(config.task).forward_flops(bert, rows, length)
 
 
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:

@@ -14,6 +14,7 @@ the 8 of bfloat16 that encoders are trained with.
 """
 
 import hashlib
+import inspect
 import json
 from pathlib import Path
 
@@ -31,17 +32,14 @@ from official_bert.common import commands
 from official_bert.common.checksums import crc32c_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import allocate, atomic_folder
+from official_bert.config import BertConfig
 from official_bert.features import LayerCombination, select_layers
 from official_bert.heads import BertTagger
 from official_bert.losses import ModelWithLosses
 from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
 
 _ROOM = Path(official_bert.__file__).parent
-_CODE = (
-    Path(__file__),
-    *(_ROOM / name for name in ("encoder.py", "layers.py")),
-    *sorted(_ROOM.glob("compared/*.py")),
-)
+_CODE = (Path(__file__), *(_ROOM / name for name in ("encoder.py", "layers.py")))
 _CHECKSUMS = "checksums.json"
 
 
@@ -215,12 +213,17 @@ def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
     """
     fields = {k: v for k, v in bert.to_dict().items() if not k.endswith("dropout_prob")}
     digest = hashlib.sha256(json.dumps([data_key, fields, precision], sort_keys=True).encode())
-    digest.update(code_hash(*_CODE).encode())
+    digest.update(code_hash(*_CODE, *_others(type(bert))).encode())
     if weights is None:
         digest.update(f"random {seed}".encode())
     for array in weights or ():
         digest.update(np.ascontiguousarray(array).data)
     return cache / "hidden_states" / f"{task_name}-{digest.hexdigest()[:32]}"
+
+
+def _others(kind: type) -> list[Path]:
+    """Return the files beside the configuration of an encoder that is not BERT's."""
+    return [] if kind is BertConfig else sorted(Path(inspect.getfile(kind)).parent.glob("*.py"))
 
 
 def _file_name(layer: int) -> str:
@@ -249,6 +252,8 @@ class FeatureTagger(ModelWithLosses):
       layers: BiLSTMs on top of each other.
       seed: of the initial weights.
     """
+
+    has_folder = False
 
     def __init__(self, bert, num_labels, combination, width=768, layers=2, seed=None, **kwargs):
         super().__init__(**{"name": "feature_tagger", **kwargs})

@@ -6,8 +6,9 @@ same labels. Otherwise the head is new, and every start says which of the two it
 
 import re
 
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.options import class_of, names_for
 from official_bert.common.errors import first_of
-from official_bert.window_pooling import OF_TOKENS
 
 # What transformers calls labels that nobody named.
 _NAMELESS = re.compile(r"LABEL_\d+")
@@ -28,13 +29,15 @@ def difference(theirs, ours, bilstm):
         return f"the model's is for {kind}, the task's for {ours['head']}"
     if bool(theirs.get("bilstm")) != bilstm:
         return f"the model's has {'a' if theirs.get('bilstm') else 'no'} BiLSTM"
-    for name in OF_TOKENS:
-        if bool(theirs.get(name)) != bool(ours.get(name)):
-            return f"the model's has {'' if theirs.get(name) else 'no '}{name.replace('_', ' ')}"
+    if bool(theirs.get("mean_pooling")) != bool(ours.get("mean_pooling")):
+        return f"the model's has {'' if theirs.get('mean_pooling') else 'no '}mean pooling"
+    for name in sorted({*theirs, *ours} & {*names_for(FinetuneConfig)}):
+        default = getattr(class_of(FinetuneConfig, name)(), name)
+        their, our = theirs.get(name, default), ours.get(name, default)
+        if their != our:
+            return f"the model's {name} is {their}, the one asked for {our}"
     if kind == "classification" and theirs.get("problem", "single_label") != ours["problem"]:
         return f"the model's is {theirs['problem']}, the task's {ours['problem']}"
-    if kind == "text" and theirs["decoder"] != ours["decoder"]:
-        return f"the model's decoder is {theirs['decoder']}, the one asked for {ours['decoder']}"
     if kind in ("classification", "tagging"):
         names, wanted = _labels(theirs), list(ours.get("labels") or [])
         if (names and wanted and set(names) != set(wanted)) or (

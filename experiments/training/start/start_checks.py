@@ -12,16 +12,15 @@ import re
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training.folder import inputs, trunks
-from experiments.training.start import starts, teacher_checks
+from experiments.training.start import starts
 from experiments.training.start.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError
-from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, parts_named
+from official_bert.config import BertConfig, parts_named
 from official_bert.objectives import check_direction
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
-from official_bert.window_pooling import OF_TOKENS
 
 # What two BertConfigs must share for weights to fit.
 _SIZES = sorted(
@@ -41,11 +40,12 @@ def finetuning(config):
     """
     task = _task(config)
     kind = starts.of(config)
-    refuse(config, sorted(kind.lacks), f"--config.model={config.model}")
+    what = f"--config.model={config.model}"
+    refuse(config, sorted(kind.lacks), what)
+    refuse_options([one for one in config.model_options if not kind.accepts(one)], what)
     bert, tokenizer = kind.check_finetuning(config, task)
-    if config.teacher:
-        theirs = peek(config.teacher, "teacher")
-        teacher_checks.finetuning(config, task, tokenizer, theirs)
+    for one in config.model_options:
+        one.check_finetuning(config, task, tokenizer)
     if task.reads_tfds:
         _check_tfds(config)
         return kind, (task, {}), inputs.of_finetuning(config, {})
@@ -62,6 +62,13 @@ def refuse(config, names, what):
     for name in names:
         if getattr(config, name):
             raise UserError(f"--config.{name} is not for {what}; leave it out")
+
+
+def refuse_options(options, what):
+    """Raises UserError where there is one of the `Options`, which `what` does not have."""
+    for one in options:
+        name = next(iter(one.changed()))
+        raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 
 def check_model(config, task, bert):
@@ -84,55 +91,23 @@ def check_model(config, task, bert):
         )
     if config.features and config.bilstm:
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
-    for name in OF_TOKENS:
-        if getattr(config, name) and task.head["head"] != "classification":
-            raise UserError(
-                f"--config.{name} is for classification; {config.task} is {task.head['head']}"
-            )
-    if task.head["head"] == "text":
-        _check_writer(config, bert)
-    elif config.decoder != "separate":
-        raise UserError(f"--config.decoder={config.decoder} is for text_to_text, not {config.task}")
+    if config.mean_pooling and task.head["head"] != "classification":
+        raise UserError(
+            f"--config.mean_pooling is for classification; {config.task} is {task.head['head']}"
+        )
+    task.check_training(config, bert)
+    for one in config.model_options:
+        one.check_model(config, task, bert)
+    losses = [next(iter(one.changed())) for one in config.model_options if one.adds_loss]
+    if len(losses) > 1:
+        raise UserError(f"--config.{losses[0]}: not together with {losses[1]}; leave one out")
     if config.class_weights:
         check_class_weights(config, task)
-    if config.lm_loss_weight:
-        _check_language_model(config, bert)
     if config.freeze and bert:
         try:
             parts_named(config.freeze, bert.num_blocks)
         except UserError as error:
             raise UserError(f"--config.freeze={config.freeze}: {error}") from None
-
-
-def _check_writer(config, bert):
-    refuse(config, ("bilstm", "teacher", "lm_loss_weight"), config.task)
-    if config.decoder in RNN_DECODERS and config.model:
-        raise UserError(
-            f"--config.decoder={config.decoder}: GRUs begin with random weights; leave model out, "
-            "and give bert, whose sizes they take, and vocab"
-        )
-    if bert and config.decoder in DECODERS and bert.attention_direction != "bidirectional":
-        raise UserError(
-            f"--config.task={config.task}: texts are read by Transformers that see both ways; this "
-            f"model is {bert.attention_direction}"
-        )
-    longest = 2 * config.max_seq_length
-    if bert and config.decoder == "prefix" and longest > bert.max_position_embeddings:
-        raise UserError(
-            f"--config.decoder=prefix: source and target, {config.max_seq_length} tokens each, "
-            f"stand in one row; the model has {bert.max_position_embeddings} positions"
-        )
-
-
-def _check_language_model(config, bert):
-    for name in ("features", "teacher"):
-        if getattr(config, name):
-            raise UserError(f"--config.lm_loss_weight: not together with {name}; leave one out")
-    if bert and bert.attention_direction != "left_to_right":
-        raise UserError(
-            f"--config.lm_loss_weight={config.lm_loss_weight}: the next token is a question for "
-            f"models that read left to right; this one's direction is {bert.attention_direction}"
-        )
 
 
 def pretraining(config):
@@ -152,8 +127,8 @@ def pretraining(config):
         bert, tokenizer = new_model(config)
     if bert:
         check_direction(config.objectives, bert.attention_direction, "--config.objectives")
-    theirs = peek(config.teacher, "teacher") if config.teacher else (None, None)
-    teacher_checks.pretraining(config, bert, tokenizer, theirs)
+    for one in config.model_options:
+        one.check_pretraining(config, bert, tokenizer)
     opened = []
     for index, phase in enumerate(config.phases):
         name = f"--config.phases.{index}"

@@ -15,7 +15,7 @@ from official_bert.common import commands
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.objectives import LANGUAGE_MODELS, needs_teacher, parts
+from official_bert.objectives import LANGUAGE_MODELS, objective
 from official_bert.tokenization import load_tokenizer
 
 # The models of the last runs, so that a search does not read its own again for every cell.
@@ -66,19 +66,11 @@ class StartingPoint:
         from official_bert.encoder import BertEncoder
 
         encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
-        if self.weights is None:
-            return encoder
-        is_new = (self.head or {}).get("head", "none") in ("none", "pretraining")
-        draws = is_new and getattr(config, "draw_special_tokens", False)
-        table = encoder.embeddings.word_embeddings
-        fresh = table.numpy() if draws else None
-        assign(encoder.trainable_variables, self.weights)
-        if draws:
-            tokens = self.tokenizer
-            rows = [tokens.cls_id, *tokens.between, tokens.sep_id]
-            trained = table.numpy().copy()
-            trained[rows] = fresh[rows]
-            table.assign(trained)
+        if self.weights is not None:
+            arrays = self.weights
+            for one in config.model_options:
+                arrays = one.weights(arrays, encoder, self)
+            assign(encoder.trainable_variables, arrays)
         return encoder
 
     def model(self, config, head, seed):
@@ -86,12 +78,10 @@ class StartingPoint:
 
         Args:
           config: FinetuneConfig.
-          head: `Task.head`; with "concat_pooling" or "mean_pooling" if its classifier is to
-            have it.
+          head: `Task.head`, with what options change of it.
           seed: of new weights.
         """
         from experiments.training.start.frozen_features import FeatureTagger
-        from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
         from official_bert.heads import build_head
 
         if config.features:
@@ -100,14 +90,11 @@ class StartingPoint:
             )
         encoder = self.encoder(config, seed)
         model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
-        if config.model and head["head"] == "text":
+        if config.model:
             model.begin_as(self.head_weights or {})
         self.keep_head(model, head, config.bilstm)
         if config.freeze:
             encoder.freeze(config.freeze)
-        if config.lm_loss_weight:
-            model = AuxiliaryLanguageModel(model, config.lm_loss_weight, seed)
-            self.copy_language_model_to(model)
         return model
 
     def save(self, path, model, settings):
@@ -116,26 +103,18 @@ class StartingPoint:
 
     def copy_heads_to(self, model):
         """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
-        stored = self.head_weights if self._trained else {}
+        stored = self.head_weights if self.trained else {}
         for variable in _heads_of(model):
             # A next-sentence head that was never trained is drawn anew, from this run's seed.
-            is_trained = "next_sentence" in self._trained or "next_sentence" not in variable.path
+            is_trained = "next_sentence" in self.trained or "next_sentence" not in variable.path
             if is_trained and variable.path in stored:
                 variable.assign(stored[variable.path])
 
-    def copy_language_model_to(self, model):
-        """Gives an `AuxiliaryLanguageModel` the head of the checkpoint's, if it had one."""
-        stored = self.head_weights if "next_token" in map(_name, self._trained) else {}
-        stored = {path.partition("/")[2]: array for path, array in stored.items()}
-        for variable in model.masked_lm.weights:
-            if (path := variable.path.partition("/")[2]) in stored:
-                variable.assign(stored[path])
-
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
-        own = [w for w in config.objectives if not needs_teacher(w)]
-        wanted = map(_head_name, own)
-        missing = [name for name in wanted if name not in map(_head_name, self._trained)]
+        wanted = [_head_name(one) for one in map(objective, config.objectives) if one.kept]
+        trained = [_head_name(one) for one in map(objective, self.trained)]
+        missing = [name for name in wanted if name not in trained]
         if not missing:
             return f"heads: loaded from {config.init_from}"
         text = f"heads: {config.init_from} has no {' and no '.join(missing)} head; new ones are "
@@ -148,7 +127,7 @@ class StartingPoint:
         return text
 
     @property
-    def _trained(self):
+    def trained(self):
         """The objectives of the checkpoint, as they are written."""
         return (self.head or {}).get("objectives", ()) if self.head_weights else ()
 
@@ -240,15 +219,9 @@ def load(path):
     return loaded
 
 
-def _name(written):
-    return parts(written)[0]
-
-
-def _head_name(written):
-    """What a user calls the head of an objective."""
-    name, _ = parts(written)
-    of_pieces = ("masked_lm", "next_token", "adjacent_tokens", "adjacent_words")
-    return "masked-LM" if name in of_pieces else name.replace("_", "-")
+def _head_name(objective):
+    """Return what a user calls the head of an objective."""
+    return "masked-LM" if objective.language_model else objective.name.replace("_", "-")
 
 
 def _state(path):

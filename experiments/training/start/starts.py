@@ -1,45 +1,62 @@
 """The door into training: which kind of model a configuration starts from.
 
-A run starts from a BERT (`starting_point`), unless a kind in `experiments.beyond` is chosen: by a
-name in `model`, by a file in the folder that `model` names, or by the type of `bert`. What a kind
-does otherwise stands in its own file; nothing else knows it by name.
+A run starts from a BERT (`starting_point`), unless an extension's kind is chosen: by a name in
+`model`, by a file in the folder that `model` names, or by the type of `bert`. What a kind does
+otherwise stands in its own file; nothing else knows it by name.
 """
 
-import functools
+import dataclasses
 import glob
 import importlib
 import os
-import pkgutil
 
+from experiments.training.settings.options import Options
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common.json_files import read_json
+from official_bert.extension import find, names
 
-BERT, BEYOND = "experiments.training.start.starting_point", "experiments.beyond"
-_kinds: dict = {}  # a name, or a type of `bert` -> the kind that it chooses
-_marked: dict = {}  # a pattern of files -> the kind that a folder with one chooses
+BERT = "experiments.training.start.starting_point"
 
 
 class Start:
     """A kind of start: what training and tables ask of it.
 
     Attributes:
-      names: what `model` of a FinetuneConfig says that chooses this kind.
-      marker: pattern of a file; a folder `model` of a FinetuneConfig with one chooses it.
-      bert: type of `bert` of a PretrainConfig that chooses it.
-      pretrained_field: the field of a FinetuneConfig that names a pre-training of a table.
       repeats: whether runs of other seeds differ.
       has_seeds: whether a table's row without pre-training is trained once for each of its seeds.
       lacks: fields of a FinetuneConfig that are not for this kind.
-      word_by_word: its work is that of LSTMs over words, which reaches a lower rate.
+      takes: classes of `Options` that are for few kinds, this one among them.
+      rate: FLOPs a second that its work reaches, where a step of BERT's tells nothing of it.
     """
 
-    names, marker, bert = (), "", None
-    pretrained_field = "model"
     repeats = True
     has_seeds = False
-    lacks = frozenset(("init_from", "word_vectors", "elmo"))
-    word_by_word = False
+    lacks: frozenset[str] = frozenset()
+    takes: tuple[type[Options], ...] = ()
+    rate: float | None = None
+
+    def accepts(self, options: Options) -> bool:
+        """Return whether options are for this kind."""
+        return not options.of_a_start or type(options) in self.takes
+
+    def given(self, config, made: dict[str, str]):
+        """Return a FinetuneConfig of a table with the places of what its variant has made.
+
+        Args:
+          made: {"model": of a pre-training, "learnt": of `corpus_cell`}, where there are some.
+        """
+        return dataclasses.replace(config, **made)
+
+    def corpus_cell(self, learnt: str, seed: int, do_lower_case: bool):
+        """Return the cell that learns from the text of a table what this kind reads.
+
+        Args:
+          learnt: `Variant.learnt`.
+
+        Returns: (name, kind of cell, its options, estimated seconds).
+        """
+        raise NotImplementedError
 
     def check_pretraining(self, config) -> None:
         """Raises UserError where a PretrainConfig asks for what this kind does not have."""
@@ -74,31 +91,19 @@ class Start:
         raise NotImplementedError
 
 
-def register(kind: Start) -> None:
-    """Adds a kind; each module that has one calls it."""
-    _kinds.update(dict.fromkeys(kind.names, kind))
-    if kind.bert:
-        _kinds[kind.bert] = kind
-    if kind.marker:
-        _marked[kind.marker] = kind
-
-
 def of(config) -> Start:
-    """The kind of start that a PretrainConfig or FinetuneConfig asks for."""
-    bert = _load()
+    """Return the kind of start that a PretrainConfig or FinetuneConfig asks for."""
+    known = names("starts")
     if not hasattr(config, "model"):
-        return _kinds.get(type(config.bert), bert)
-    marked = (
-        kind
-        for marker, kind in _marked.items()
-        if os.path.isdir(config.model) and glob.glob(marker, root_dir=config.model)
-    )
-    return _kinds.get(config.model) or next(marked, bert)
+        name = type(config.bert).__name__
+        return find("starts", name)() if name in known else _bert()
+    if config.model in known:
+        return find("starts", config.model)()
+    for marker in (name for name in known if "*" in name):
+        if os.path.isdir(config.model) and glob.glob(marker, root_dir=config.model):
+            return find("starts", marker)()
+    return _bert()
 
 
-@functools.cache
-def _load() -> Start:
-    beyond = importlib.import_module(BEYOND)
-    for module in pkgutil.iter_modules(beyond.__path__, f"{BEYOND}."):
-        importlib.import_module(module.name)
+def _bert() -> Start:
     return importlib.import_module(BERT).BertStart()

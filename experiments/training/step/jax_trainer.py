@@ -143,7 +143,7 @@ class JaxTrainer(TrainerState):
                 variable.assign(jax.device_put(variable.value, self.strategy.at_rest(variable)))
 
     def _placed(self, batch):
-        batch = padded_to_a_multiple(batch, self.strategy.num_replicas_in_sync)
+        batch = padded_to_a_multiple(batch, self.strategy.num_replicas_in_sync, self.model)
         return jax.device_put(
             {name: np.asarray(x) for name, x in batch.items()}, self.strategy.rows()
         )

@@ -18,13 +18,13 @@ _KEPT_BYTES = 2 * 2**30
 _trainers = collections.OrderedDict()
 
 
-def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_every=0):
+def make_trainer(config, key, build, strategy, **more):
     """The Trainer that a configuration asks for.
 
     Args:
       config: PretrainConfig or FinetuneConfig.
       key, build, strategy: of `get_trainer`.
-      train_metrics, unfreeze_every: of StepOptions.
+      **more: other fields of StepOptions.
     """
     if config.deterministic:
         distribution.make_deterministic()
@@ -36,12 +36,10 @@ def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_eve
         accumulation=config.gradient_accumulation,
         jit_compile=config.jit_compile,
         fixed_shapes=config.distribute == "tpu",
-        train_metrics=train_metrics,
         optimizer=getattr(config, "optimizer", "adamw"),  # pre-training only
         bias_correction=config.bias_correction,
         layer_decay=getattr(config, "layer_decay", 1.0),  # fine-tuning only
-        schedule=getattr(config, "schedule", "linear"),  # fine-tuning only
-        unfreeze_every=unfreeze_every,
+        **more,
     )
     return get_trainer(key, build, strategy, options, config.precision, config.seed)
 

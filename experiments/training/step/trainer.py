@@ -87,7 +87,7 @@ class Trainer(TrainerState):
     def _on_replicas(self, function, batch):
         """What `function` returns for each replica's rows: a dict a replica of this process."""
         local = distribution.local_replicas(self.strategy)
-        batch = padded_to_a_multiple(batch, local)
+        batch = padded_to_a_multiple(batch, local, self.model)
         batch = distribution.distribute_batch(batch, self.strategy, local)
         found = self._compiled(function, batch)(batch)
         parts = map(self.strategy.experimental_local_results, found.values())

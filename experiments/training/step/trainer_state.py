@@ -166,8 +166,12 @@ class TrainerState:
         return named
 
 
-def padded_to_a_multiple(batch, divisor):
-    """Adds rows of weight 0 to a batch of arrays until it divides into equal parts."""
+def padded_to_a_multiple(batch, divisor, model):
+    """Add rows of weight 0 to a batch of arrays until it divides into equal parts.
+
+    Args:
+      model: its `pad` says what makes a row count nothing.
+    """
     rows = len(batch["input_ids"])
     missing = -rows % divisor
     if not missing:
@@ -175,11 +179,7 @@ def padded_to_a_multiple(batch, divisor):
     batch = {name: np.asarray(x) for name, x in batch.items()}
     batch.setdefault("example_weights", np.ones(rows, np.float32))
     padded = {name: np.concatenate([x, x[-1:].repeat(missing, 0)]) for name, x in batch.items()}
-    for name in ("example_weights", "masked_lm_weights"):
-        if name in padded:
-            padded[name][rows:] = 0
-    if "masked_lm_weights" in padded:
-        padded["input_mask"][rows:, 1:] = 0  # the next-token objective counts real tokens
+    model.pad(padded, rows)
     return padded
 
 

@@ -66,7 +66,7 @@ def test_whole_numbers_stand_for_texts_and_floats():
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in TASKS if n not in ("text_classification", "conll2003", "visits")]
+    "name", [n for n in TASKS if n not in ("text_classification", "conll2003")]
 )
 def test_settings_make_the_task_again(name):
     task = get_task(name, data_dir="/nowhere")

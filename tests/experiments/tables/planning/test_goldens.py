@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from experiments.configs.scales import DATA_DIR
-from experiments.tables.judging import archives
 from experiments.tables.planning import plan
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
@@ -36,6 +35,8 @@ SAMPLE += [
     "table7:smoke",
     "table8:smoke",
 ]
+# Fields of tables that had other names when the digests were made.
+RENAMED = {"learnt": "word_vectors"}
 # Their data are made by a command first.
 MADE = ("gbert", "seq2seq", "video")
 
@@ -67,7 +68,8 @@ def written(value):
         return {key: written(one) for key, one in value.items()}
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value)]
-        return {name: written(getattr(value, name)) for name in names if name != "data_dir"}
+        kept = (name for name in names if name != "data_dir")
+        return {RENAMED.get(name, name): written(getattr(value, name)) for name in kept}
     return value
 
 
@@ -105,7 +107,7 @@ def found_again(grid, folder):
     for path in (folder / "archives").glob("*.gz"):
         with tarfile.open(path) as archive:
             stored |= {name.partition("/")[0] for name in archive.getnames()}
-    wanted = {grid.key(name) for name, cell in grid.cells.items() if cell.kind in archives.SCORED}
+    wanted = {grid.key(name) for name, cell in grid.cells.items() if cell.scored}
     there = [name for name in stored if name.endswith(tuple(wanted))]
     return f"{len(there)}/{len(stored)}"
 

@@ -7,7 +7,7 @@ import pytest
 
 from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
-from data_prep.tasks.metrics import classification_scores
+from data_prep.tasks.metrics import classification_scores, classification_sums
 from data_prep.tasks.tagging.conll_files import TaggedDocument
 from experiments.tables.judging.intervals import MEASURES
 from experiments.training.finetuning import example_scores
@@ -20,6 +20,10 @@ class BinaryTask:
 
     def clusters(self, examples):
         return [index // 2 for index in range(len(examples))]
+
+    def statistics(self, examples, predictions):
+        golds = [example.label for example in examples]
+        return classification_sums(golds, [p["label"] for p in predictions], "yes")
 
     def score(self, examples, predictions):
         gold = [example.label for example in examples]

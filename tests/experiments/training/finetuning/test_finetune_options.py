@@ -24,7 +24,6 @@ OURS["problem"] = "single_label"
         ({"labels": list("abc"), "num_labels": 3}, "the model's labels are a, b, c, the task's"),
         ({"problem": "multi_label"}, "the model's is multi_label, the task's single_label"),
         ({"bilstm": True}, "the model's has a BiLSTM"),
-        ({"concat_pooling": True}, "the model's has concat pooling"),
         ({"mean_pooling": True}, "the model's has mean pooling"),
         ({"head": "span"}, "the model's is for span, the task's for classification"),
         ({"head": "pretraining"}, "the model has none"),

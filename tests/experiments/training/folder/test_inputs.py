@@ -3,10 +3,10 @@
 import dataclasses
 import shutil
 
+import majority
 import pytest
 import tiny_runs
 
-from experiments.beyond import tfidf
 from experiments.training import runs
 from experiments.training.pretraining import pretrain_run
 from experiments.training.settings.config import FinetuneConfig, Phase
@@ -18,17 +18,17 @@ OTHER_DATA = r"run holds a run on other data: "
 @pytest.fixture
 def tuned(tmp_path):
     """(a function that runs or asks a finished fine-tuning, the folder of its data)."""
-    pytest.importorskip("sklearn")
     folder = tmp_path / "data"
     folder.mkdir()
     tiny_runs.write_labelled_texts(folder)
-    config = FinetuneConfig("text_classification", str(folder), model=tfidf.NAME)
+    config = FinetuneConfig("text_classification", str(folder), model=majority.NAME)
 
     def run(data_dir=folder, workdir=tmp_path / "run", overwrite=False, **fields):
         changed = dataclasses.replace(config, data_dir=str(data_dir), **fields)
         return runs.finetune(changed, workdir, progress=False, overwrite=overwrite)
 
-    return run, folder
+    with majority.registered():
+        yield run, folder
 
 
 def test_a_finished_run_whose_data_changed_is_refused(tuned, tmp_path):

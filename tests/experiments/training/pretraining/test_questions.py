@@ -1,4 +1,4 @@
-"""Pre-trained models asked without fine-tuning: for the same hidden pieces, and about pairs."""
+"""Pre-trained models asked without fine-tuning for the same hidden pieces."""
 
 import shutil
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from data_prep.records import numpy_batches, open_records, pretraining_dataset
+from data_prep.records import pretraining_dataset
 from experiments.tables.judging.intervals import MEASURES
 from experiments.tables.run import cells
 from experiments.training.finetuning import example_scores
@@ -131,56 +131,3 @@ def test_models_that_cannot_be_asked(data, tmp_path):
     short = BertPretrainer(tiny_runs.bert(max_position_embeddings=16))
     with pytest.raises(UserError, match="rows of 24 tokens, but .* positions for 16"):
         questions.cloze(saved(short, data, tmp_path / "short"), str(data / "records"))
-
-
-ROWS = 32
-
-
-def saved_for_pairs(data, folder, *objectives):
-    model = BertPretrainer(tiny_runs.bert(), ["masked_lm", *objectives], seed=3)
-    model_folder.save(folder, model, BertTokenizer(data / "vocab.txt"), {"max_seq_length": 24})
-    return model
-
-
-def test_both_questions_of_both_heads(data, tmp_path):
-    records = str(data / "records")
-    batch = next(numpy_batches(open_records(records), ROWS, shuffle=False))
-    random = batch["next_sentence_labels"][:, 0]
-    for learnt, other in (questions.QUESTIONS, questions.QUESTIONS[::-1]):
-        model = saved_for_pairs(data, tmp_path / learnt, learnt)
-        own = questions.pairs(tmp_path / learnt, records, learnt, ROWS, batch_size=8)
-        # What pre-training says of these records.
-        terms = model.metric_terms(batch, model(batch, training=False))
-        right, asked = map(keras.ops.convert_to_numpy, terms[f"{learnt}_accuracy"])
-        assert (own["correct"] * own["weight"]).sum() == right and own["weight"].sum() == asked
-        crossed = questions.pairs(tmp_path / learnt, records, other, ROWS, ROWS)
-        found = {learnt: own, other: crossed}
-        np.testing.assert_array_equal(found["next_sentence"]["label"], random)
-        np.testing.assert_array_equal(found["sentence_order"]["label"], np.arange(ROWS) % 2)
-        np.testing.assert_array_equal(found["sentence_order"]["weight"], 1 - random)
-        # One head, one encoder: rows that neither question changes get the same answer from both.
-        answers = {q: np.where(f["correct"], f["label"], 1 - f["label"]) for q, f in found.items()}
-        even = np.arange(ROWS) % 2 == 0
-        np.testing.assert_array_equal(*(answer[even] for answer in answers.values()))
-
-
-def test_a_cell_keeps_mean_baseline_and_sums(data, tmp_path):
-    records = shutil.copytree(data / "records", tmp_path / "records")
-    shutil.copytree(data / "records", records / "heldout")
-    saved_for_pairs(data, tmp_path / "m", "next_sentence")
-    (tmp_path / "cell").mkdir()
-    asked = {"question": "sentence_order", "max_examples": ROWS}
-    config = asked | {"model": str(tmp_path / "m"), "records": str(records)}
-    result = cells.run_cell("pairs", config, tmp_path / "cell")
-    [(metric, value)] = result["heldout"].items()
-    path = tmp_path / "cell" / "example_scores.npz"
-    measure, table = example_scores.load(path, metric)
-    assert metric == "sentence_order_accuracy" and len(table) == 64  # whole batches
-    assert MEASURES[measure](table.sum(axis=0)) == pytest.approx(100 * value)
-    assert 0.5 <= result["baseline"][metric] < 1 and result["examples"] == table[:, 1].sum() < 64
-
-
-def test_a_model_without_a_head_for_pairs(data, tmp_path):
-    saved_for_pairs(data, tmp_path / "m")
-    with pytest.raises(UserError, match="without an objective of next_sentence, sentence_order"):
-        questions.pairs(tmp_path / "m", str(data / "records"), "next_sentence")

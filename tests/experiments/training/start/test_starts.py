@@ -4,42 +4,50 @@ import pytest
 
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.start import starts
-from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import ElmoConfig
+from official_bert import extension
+from official_bert.extension import Extension
+
+
+class Other(starts.Start):
+    """A kind of start of an extension."""
+
+
+@pytest.fixture
+def some(monkeypatch):
+    names = ("other", "*.other", "Sizes")
+    one = Extension("some", starts=dict.fromkeys(names, f"{__name__}:Other"))
+    monkeypatch.setattr(extension, "_manifest", lambda: (one,))
+    extension.extensions.cache_clear()
+    yield
+    extension.extensions.cache_clear()
+
+
+class Sizes:
+    """What is pre-trained in the place of a BERT."""
 
 
 @pytest.mark.parametrize(
-    "config, kind",
+    ("config", "kind"),
     [
         (PretrainConfig(), "BertStart"),
-        (PretrainConfig(bert=ElmoConfig()), "Elmo"),
+        (PretrainConfig(bert=Sizes()), "Other"),
         (FinetuneConfig(), "BertStart"),
         (FinetuneConfig(model="tiny-wikipedia"), "BertStart"),
-        (FinetuneConfig(model="cbow"), "WordVectors"),
-        (FinetuneConfig(model="bilstm_attention", elmo="folder"), "WordVectors"),
-        (FinetuneConfig(model="tfidf"), "Tfidf"),
-        (FinetuneConfig(model="gbert-neither"), "GBert"),
-        (FinetuneConfig(model="videobert-random-rows"), "VideoBert"),
+        (FinetuneConfig(model="other"), "Other"),
     ],
 )
-def test_names_and_types(config, kind):
+def test_names_and_types(config, kind, some):
     assert type(starts.of(config)).__name__ == kind
 
 
-def test_folders(tmp_path, monkeypatch):
+def test_folders(tmp_path, monkeypatch, some):
     def kind(model):
         return type(starts.of(FinetuneConfig(model=model))).__name__
 
     monkeypatch.chdir(tmp_path)
-    for folder in ("[model]", "tfidf"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "options.json").touch()
-    assert kind("[model]") == "BertStart" and kind("tfidf") == "Tfidf"
-    (tmp_path / "[model]" / "lm_weights.hdf5").touch()
-    assert kind("[model]") == "Elmo"
-    (tmp_path / "lm_weights.hdf5").touch()
-    assert kind("") == "BertStart" and kind("tfidf") == "Tfidf"  # names, not folders
-    (tmp_path / "[model]" / "other_options.json").touch()
-    config = FinetuneConfig(model="[model]", features="elmo")
-    with pytest.raises(UserError, match=r"--config.model=\[model\]: no ELMo, which is one"):
-        starts.of(config).check_finetuning(config, None)
+    (tmp_path / "[model]").mkdir()
+    assert kind("[model]") == "BertStart"
+    (tmp_path / "[model]" / "x.other").touch()
+    assert kind("[model]") == "Other"
+    (tmp_path / "x.other").touch()
+    assert kind("") == "BertStart"  # a name, not the working folder

@@ -33,7 +33,6 @@ FINETUNING = {
         "--config.class_weights: '2=3' is no LABEL",
     ),
     "features": ("mrpc", {"features": "concat_last_four"}, "--config.features=concat_last_four: "),
-    "vectors": ("mrpc", {"word_vectors": "v"}, "--config.word_vectors is not for --config.model="),
     "unknown option": (
         "mrpc",
         {"task_options.colour": "1"},
@@ -133,10 +132,6 @@ PRETRAINING = {
     "another way to read": (
         {"bert.attention_direction": "left_to_right"},
         "--config.objectives: masked_lm is not for .*; write next_token in its place",
-    ),
-    "a discriminator that reads to the left": (
-        {"bert.attention_direction": "left_to_right", "objectives": "replaced_token"},
-        "--config.objectives: replaced_token is not for .*; write next_token in its place",
     ),
     "nothing to start from": ({"bert": ""}, "--config.init_from is empty: name the model"),
     "no checkpoint": (

@@ -1,0 +1,94 @@
+"""ELMo in the place of a BERT: as the frozen encoder of the feature-based approach (`model=FOLDER`
+of ELMo's with `features`), and as what is pre-trained (`bert` is an ElmoConfig).
+
+It reads words by their letters. As features its vocabulary is the words of the task; in
+pre-training its words are joined of the records' pieces.
+"""
+
+import dataclasses
+from typing import Any
+
+from experiments.beyond.words.start import words_in
+from experiments.training.settings.flops import LSTM_RATE
+from experiments.training.start import start_checks
+from experiments.training.start.starting_point import BertStart, StartingPoint
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo_config import check_elmo_folder
+from official_bert.objectives import parts
+from official_bert.tokenization.words import WordTokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class ElmoStart(StartingPoint):
+    """A StartingPoint whose `bert` is an ElmoConfig.
+
+    Attributes:
+      loaded: the `ELMo`, which knows the characters of the tokeniser's words.
+    """
+
+    loaded: Any = None
+
+    def encoder(self, config, seed, **options):
+        return self.loaded
+
+
+class NewElmo(StartingPoint):
+    """A StartingPoint of pre-training whose `bert` is an ElmoConfig."""
+
+    def encoder(self, config, seed, **options):
+        from official_bert.compared.elmo import ELMo
+        from official_bert.compared.words_of_pieces import WordsOfPieces
+
+        elmo = ELMo(self.bert, seed=seed, **options)
+        elmo.words = WordsOfPieces(self.tokenizer)
+        return elmo
+
+    def save(self, path, model, settings):
+        from official_bert.compared.elmo import save_elmo
+
+        save_elmo(path, model.encoder)
+
+
+class Elmo(BertStart):
+    """An ELMo, to pre-train (`bert` is an ElmoConfig) or to read the states of."""
+
+    rate = LSTM_RATE
+    lacks = BertStart.lacks | {"freeze"}
+
+    def check_pretraining(self, config):
+        if [parts(written)[0] for written in config.objectives] != ["adjacent_words"]:
+            raise UserError('--config.objectives: those of an ELMo are ("adjacent_words",)')
+        start_checks.refuse(config, ("init_from", "remat"), "an ELMo")
+        start_checks.refuse_options(config.model_options, "an ELMo")
+
+    def of_pretraining(self, config):
+        bert, tokenizer = start_checks.new_model(config)
+        if tokenizer.kind != "word_piece":
+            raise UserError(
+                "an ELMo's words are joined of WordPiece's pieces; these records have "
+                f"{tokenizer.kind}"
+            )
+        bert = dataclasses.replace(bert, lower_case=tokenizer.do_lower_case)
+        return NewElmo(bert, tokenizer)
+
+    def check_model(self, folder):
+        check_elmo_folder(folder)
+
+    def check_finetuning(self, config, task):
+        check_elmo_folder(config.model, "--config.model=")
+        if not config.features:
+            raise UserError(
+                f"--config.model={config.model}: ELMo's states are features; set "
+                "--config.features=elmo for a tagging task, or --config.model=bilstm_attention "
+                "--config.elmo=FOLDER"
+            )
+        return None, None
+
+    def of_finetuning(self, config, task, examples):
+        from official_bert.compared.elmo import load_elmo
+
+        # A tagging task's texts are words with a blank before them.
+        tokenizer = WordTokenizer(words_in(task, config, examples, str.split))
+        model = load_elmo(config.model, tokenizer.vocab)
+        weights = [variable.numpy() for variable in model.weights]
+        return ElmoStart(model.config, tokenizer, weights, loaded=model)

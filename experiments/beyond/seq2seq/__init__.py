@@ -1,0 +1,24 @@
+"""Sequence to sequence: texts that are written from texts."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "seq2seq",
+    heads={
+        "text": "official_bert.family.seq2seq:kind_of",
+    },
+    tasks={
+        "text_to_text": "experiments.beyond.seq2seq.task:TextToText",
+    },
+    options={
+        "finetune.decoder": "experiments.beyond.seq2seq.options:Decoder",
+    },
+    measures={
+        "bleu": "experiments.beyond.seq2seq.measures:bleu",
+        "bleu_gap": "experiments.beyond.seq2seq.measures:bleu_gap",
+    },
+    recipes={
+        "seq2seq": "experiments.beyond.seq2seq.recipe:get_config",
+    },
+    commands={"text_pairs": "experiments.beyond.seq2seq.text_pairs:main"},
+)

@@ -1,0 +1,13 @@
+"""Words weighted by their rarity and a linear classifier."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "tfidf",
+    starts={
+        "tfidf": "experiments.beyond.tfidf.start:Tfidf",
+    },
+    recipes={
+        "tfidf": "experiments.beyond.tfidf.recipe:tfidf",
+    },
+)

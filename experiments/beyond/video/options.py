@@ -1,0 +1,15 @@
+"""The option of VideoBERT."""
+
+import dataclasses
+
+from experiments.training.settings.options import Options, place
+
+
+@dataclasses.dataclass(frozen=True)
+class VideoOptions(Options):
+    """What VideoBERT begins with."""
+
+    # Of videobert: a model whose weights and sizes it begins with; "": random weights of `bert`.
+    init_from: str = place()
+
+    of_a_start = True

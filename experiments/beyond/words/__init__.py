@@ -1,0 +1,23 @@
+"""Word vectors, and GLUE's baselines that read them."""
+
+from official_bert.extension import Extension
+
+EXTENSION = Extension(
+    "words",
+    options={
+        "finetune.word_vectors": "experiments.beyond.words.options:WordOptions",
+        "finetune.elmo": "experiments.beyond.words.options:WordOptions",
+    },
+    starts={
+        "cbow": "experiments.beyond.words.start:WordVectors",
+        "bilstm_attention": "experiments.beyond.words.start:WordVectors",
+    },
+    cells={
+        "vectors": "experiments.beyond.words.cells:learn_vectors",
+    },
+    recipes={
+        "cbow": "experiments.beyond.words.recipe:cbow",
+        "bilstm_attention": "experiments.beyond.words.recipe:bilstm_attention",
+    },
+    commands={"word2vec": "experiments.beyond.words.word2vec:main"},
+)

@@ -1,0 +1,17 @@
+"""The options of models that read word vectors."""
+
+import dataclasses
+
+from experiments.training.settings.options import Options, place
+
+
+@dataclasses.dataclass(frozen=True)
+class WordOptions(Options):
+    """What is read in the place of a BERT."""
+
+    # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
+    word_vectors: str = place("file")
+    # Of bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
+    elmo: str = place()
+
+    of_a_start = True

@@ -1,0 +1,208 @@
+"""Options that systems beyond the paper add to a configuration, and what these do in a run.
+
+An extension lists each as "pretrain.NAME" or "finetune.NAME" among its `options`. On the command
+line, in `config.json` and in the keys of cells their fields stand beside the configuration's own;
+in Python they are objects in `model_options`.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+from official_bert.common.errors import UserError
+from official_bert.extension import find, names
+
+
+def bookkeeping(default):
+    """Return a field that changes how a run is watched or stored, never its result."""
+    return dataclasses.field(default=default, metadata={"bookkeeping": True})
+
+
+def place(kind="folder"):
+    """Return a field that names a file or folder: what lies there counts, not where (`inputs`)."""
+    return dataclasses.field(default="", metadata={"place": kind})
+
+
+class Part:
+    """What an option adds to one run; by default nothing.
+
+    Attributes:
+      key: what of it decides the compiled step; hashable.
+    """
+
+    key: Any = None
+
+    def objectives(self, objectives):
+        """Return the objectives of a pre-training."""
+        return objectives
+
+    def begin(self, model) -> None:
+        """Change the first weights of a `BertPretrainer`."""
+
+    def wrap(self, model, start, config, head, seed):
+        """Return the model to fine-tune, with a loss more.
+
+        Args:
+          model: of `official_bert.heads`.
+          start: its StartingPoint.
+          config: FinetuneConfig.
+          head: `Task.head` with the fields of `Options.head`.
+          seed: of new weights.
+        """
+        return model
+
+    def of_pretraining(self, feed) -> dict:
+        """Return more results of a pre-training; `feed`: its `pretrain_feed.Feed`."""
+        return {}
+
+    def of_finetuning(self, state, config) -> dict:
+        """Return more results of a fine-tuning; `state`: the `loop.State` at its end."""
+        return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Part):
+    """A subclass is a frozen dataclass; its fields are the options, with metadata as in `config`.
+
+    Attributes:
+      of_a_start: whether only those kinds of start take it that name its class in `takes`.
+      adds_loss: whether `wrap` of its `prepare` adds a loss; one in a run does.
+    """
+
+    of_a_start: ClassVar[bool] = False
+    adds_loss: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, config):
+        """Return those of a configuration, the defaults where it sets none."""
+        return next((one for one in config.model_options if type(one) is cls), cls())
+
+    def changed(self) -> dict[str, Any]:
+        """Return {field: value} without the defaults."""
+        default = type(self)()
+        return {n: v for n, v in vars(self).items() if v != getattr(default, n)}
+
+    @property
+    def key(self):
+        return self
+
+    def check_pretraining(self, config, bert, tokenizer) -> None:
+        """Raise UserError where a PretrainConfig or its model does not fit.
+
+        Args:
+          bert, tokenizer: of the model; None where they are not known yet.
+        """
+
+    def check_finetuning(self, config, task, tokenizer) -> None:
+        """Raise UserError where a FinetuneConfig, its task or tokeniser does not fit."""
+
+    def check_model(self, config, task, bert) -> None:
+        """Raise UserError where task or model (None where it is not known) do not fit."""
+
+    def head(self) -> dict[str, Any]:
+        """Return fields of the description of a head that it changes."""
+        return {}
+
+    def step(self, steps_per_epoch: float) -> dict[str, Any]:
+        """Return fields of the `StepOptions` of a fine-tuning that it changes."""
+        return {}
+
+    def weights(self, arrays: list, encoder, start) -> list:
+        """Return the arrays that a new encoder begins with.
+
+        Args:
+          arrays: of the StartingPoint `start`.
+          encoder: with random weights.
+        """
+        return arrays
+
+    def planned(self, planner, config, seed: int) -> tuple["Options", Any]:
+        """Return the options in a cell of a table that pre-trains, and the work beside its model.
+
+        Args:
+          planner: of `experiments.tables.planning.plan`, with `ablation`, `variants_cell` and
+            `checkpoint_config`.
+          config: PretrainConfig of the cell.
+          seed: of the pre-training.
+
+        Returns: (options with references to other cells, function of a step's (rows, length,
+          masked) that gives its FLOPs beside those of the model, or None).
+        """
+        return self, None
+
+    def prepare(self, config, start, head) -> Part:
+        """Return what it adds to a run that begins.
+
+        Args:
+          config: PretrainConfig or FinetuneConfig.
+          start: its StartingPoint.
+          head: `Task.head` of a fine-tuning, None in a pre-training.
+        """
+        return self
+
+
+def prepared(config, start, head=None) -> list[Part]:
+    """Return what the options of a configuration add to a run; arguments as for `prepare`."""
+    return [one.prepare(config, start, head) for one in config.model_options]
+
+
+def names_for(kind) -> list[str]:
+    """Return the options for a class of configurations; imports none."""
+    start = f"{getattr(kind, 'training', '-')}."
+    return [name.removeprefix(start) for name in names("options") if name.startswith(start)]
+
+
+def class_of(kind, name: str) -> type[Options]:
+    """Return the class with an option, a name of `names_for`, of a class of configurations."""
+    return find("options", f"{kind.training}.{name}")
+
+
+def classes_for(kind) -> list[type[Options]]:
+    """Return the classes of all options for a class of configurations, each once."""
+    return list(dict.fromkeys(class_of(kind, name) for name in names_for(kind)))
+
+
+def flat(config) -> dict[str, tuple[dataclasses.Field, Any]]:
+    """Return {name: (field, value)} of a configuration, its options among its own fields."""
+    parts = (config, *getattr(config, "model_options", ()))
+    fields = ((part, field) for part in parts for field in dataclasses.fields(part))
+    return {f.name: (f, getattr(p, f.name)) for p, f in fields if f.name != "model_options"}
+
+
+def value_of(config, name: str):
+    """Return the value of a field or option of a configuration, where it is not set its default."""
+    known = flat(config)
+    return known[name][1] if name in known else getattr(class_of(type(config), name)(), name)
+
+
+def replaced(config, **changes):
+    """Return a configuration with fields or options replaced, by their names.
+
+    As `dataclasses.replace`, which does not know options.
+    """
+    if not hasattr(config, "model_options"):
+        return dataclasses.replace(config, **changes)
+    own = {field.name for field in dataclasses.fields(config)}
+    found = {type(one): one for one in getattr(config, "model_options", ())}
+    grouped: dict[type[Options], dict] = {}
+    for name in changes.keys() & {*names_for(type(config))} - own:
+        grouped.setdefault(class_of(type(config), name), {})[name] = changes.pop(name)
+    for kind, fields in grouped.items():
+        found[kind] = dataclasses.replace(found.get(kind, kind()), **fields)
+    if grouped:
+        changes["model_options"] = tuple(found.values())
+    return dataclasses.replace(config, **changes)
+
+
+def check_positive(config, *names) -> None:
+    """Raise UserError where one of the fields is not above 0."""
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")
+
+
+def check_share(config, name: str, what: str) -> None:
+    """Raise UserError where a field is not between 0 and 1; `what`: says why it must be."""
+    if not 0 <= getattr(config, name) <= 1:
+        raise UserError(
+            f"configuration: {name} is {getattr(config, name)}; {what}, between 0 and 1"
+        )

@@ -1,0 +1,43 @@
+"""What chooses a kind of start beyond the paper."""
+
+import pytest
+
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.options import replaced
+from experiments.training.start import starts
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo_config import ElmoConfig
+
+
+@pytest.mark.parametrize(
+    "config, kind",
+    [
+        (PretrainConfig(bert=ElmoConfig()), "Elmo"),
+        (FinetuneConfig(model="cbow"), "WordVectors"),
+        (replaced(FinetuneConfig(model="bilstm_attention"), elmo="folder"), "WordVectors"),
+        (FinetuneConfig(model="tfidf"), "Tfidf"),
+        (FinetuneConfig(model="gbert-neither"), "GBert"),
+        (FinetuneConfig(model="videobert-random-rows"), "VideoBert"),
+    ],
+)
+def test_names_and_types(config, kind):
+    assert type(starts.of(config)).__name__ == kind
+
+
+def test_folders(tmp_path, monkeypatch):
+    def kind(model):
+        return type(starts.of(FinetuneConfig(model=model))).__name__
+
+    monkeypatch.chdir(tmp_path)
+    for folder in ("[model]", "tfidf"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "options.json").touch()
+    assert kind("[model]") == "BertStart" and kind("tfidf") == "Tfidf"
+    (tmp_path / "[model]" / "lm_weights.hdf5").touch()
+    assert kind("[model]") == "Elmo"
+    (tmp_path / "lm_weights.hdf5").touch()
+    assert kind("") == "BertStart" and kind("tfidf") == "Tfidf"  # names, not folders
+    (tmp_path / "[model]" / "other_options.json").touch()
+    config = FinetuneConfig(model="[model]", features="elmo")
+    with pytest.raises(UserError, match=r"--config.model=\[model\]: no ELMo, which is one"):
+        starts.of(config).check_finetuning(config, None)

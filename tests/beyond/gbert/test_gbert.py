@@ -1,0 +1,185 @@
+"""G-BERT from made patients to a run and to a table; the task's files and scores."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+
+from data_prep.tasks import get_task, metrics
+from experiments import ablate, finetune
+from experiments.beyond.gbert import made_patients
+from experiments.beyond.gbert import start as gbert
+from experiments.tables.planning.plan import plan
+from experiments.training.settings.config_files import load_config
+from experiments.training.start import start_checks
+from official_bert.common.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    """A folder of made patients below a small hierarchy of 50 categories."""
+    folder = tmp_path_factory.mktemp("made")
+    ranges = [
+        {"id": f"range {r}", "children": [
+            {"id": f"category {r}-{c}", "children": [{"id": f"{r}{c}{i}"} for i in range(5)]}
+            for c in range(10)
+        ]}
+        for r in range(5)
+    ]  # fmt: skip
+    written = {"tree": {"id": "root", "children": ranges}, "codes": []}
+    (folder / "hierarchy.json").write_text(json.dumps(written))
+    best = made_patients.make(folder / "hierarchy.json", folder / "patients", patients=60)
+    return folder / "patients", best
+
+
+def test_what_is_made(patients):
+    folder, best = patients
+    task = get_task("visits", str(folder))
+    train, dev = task.examples("train"), task.examples("dev")
+    assert len(train) == 60 and len(dev) == 12 and all(len(p.visits) > 1 for p in dev)
+    assert any(len(p.visits) == 1 for p in train)
+    seen, asked = ({c for p in x for ds, _ in p.visits for c in ds} for x in (train, dev))
+    assert asked - seen, "some codes are met in dev first"
+    above = task.ontology()
+    assert {above[above[above[code]]] for code in asked} == {"root"}
+    assert 0.5 < best["dev"]["f1"] < 1 and best == json.loads((folder / "best.json").read_text())
+    again = made_patients.make(folder.parent / "hierarchy.json", folder.parent / "again", 60)
+    assert again == best
+    with pytest.raises(UserError, match="patients"):
+        made_patients.make(folder.parent / "hierarchy.json", folder, 60)
+
+
+def test_a_dry_run_tells_between_what_the_scores_will_lie(patients):
+    folder, best = patients
+    table = load_config("gbert:cpu", {"data_dir": str(folder.parent)})
+    line = next(s for s in ablate.dry_run(table, measure=False).splitlines() if "best" in s)
+    trivial, highest = map(float, re.findall(r"\d+\.\d", line))
+    assert trivial < highest == round(100 * best["dev"]["f1"], 1)
+
+
+def test_scores_by_hand():
+    found = {"medications": ["a", "b"], "probabilities": [0.9, 0.4, 0.2]}
+    scores = metrics.set_scores({"a", "c"}, found, ["a", "b", "c"])
+    # "c" is third: the precisions at "a" and "c" are 1 and 2/3.
+    assert scores == pytest.approx({"f1": 0.5, "jaccard": 1 / 3, "pr_auc": (1 + 2 / 3) / 2})
+    nothing = metrics.set_scores(set(), {**found, "medications": []}, ["a", "b", "c"])
+    assert set(nothing.values()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("ontology.tsv", "a\tb\nb\ta\n", "a is above itself"),
+        (
+            "ontology.tsv",
+            "a\tb\n" + "".join(f"{i}\t{i + 1}\n" for i in range(70)),
+            "0 is above itself, or",
+        ),
+        ("ontology.tsv", b"a\t\xe9\n", r"ontology\.tsv line 1: byte 0xe9 at column 3 is not UTF-8"),
+        ("train.jsonl", b'{"patient": "\xe9"}', r"train\.jsonl line 1: byte 0xe9"),
+        (
+            "train.jsonl",
+            '{"patient": 1, "visits": []}\n\n{"patient": "1", "visits": []}\n',
+            r"train\.jsonl line 3: patient 1 is there twice",
+        ),
+        ("ontology.tsv", "a b\n", r"ontology\.tsv line 1: expected a code, a tab, its one parent"),
+        ("train.jsonl", '{"patient": 1}\n', r"train\.jsonl line 1: the field visits is missing"),
+        (
+            "train.jsonl",
+            '{"patient": 1, "visits": [{"diagnoses": ["x"], "medications": []}]}\n',
+            r"train\.jsonl line 1: x is not in ontology\.tsv",
+        ),
+    ],
+)
+def test_files_that_are_none(tmp_path, file, content, message):
+    (tmp_path / "ontology.tsv").write_text("a\tb\n")
+    (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    if file == "ontology.tsv":
+        (tmp_path / "train.jsonl").write_text("")
+    with pytest.raises(UserError, match=message):
+        get_task("visits", str(tmp_path)).examples("train")
+
+
+@pytest.fixture
+def config(patients):
+    config = load_config("gbert")
+    bert = dataclasses.replace(config.bert, hidden_size=16, intermediate_size=16)
+    return dataclasses.replace(
+        config, bert=bert, data_dir=str(patients[0]), num_train_epochs=1.0, learning_rate=1e-2
+    )
+
+
+@pytest.mark.parametrize("name", ["gbert", "gbert-neither"])
+def test_runs(config, tmp_path, name):
+    config = dataclasses.replace(config, model=name)
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    assert set(results["dev"]) == {"f1", "jaccard", "pr_auc"} and results["head"] == name
+    several = [p for p in get_task("visits", config.data_dir).examples("train") if p.visits[1:]]
+    assert results["steps"] == len(several) // 8
+    with open(results["predictions_file"]) as file:
+        rows = [json.loads(line) for line in file]
+    assert len(rows) == 12 and all(0 <= p <= 1 for p in rows[0]["visits"][0]["probabilities"])
+    with pytest.raises(UserError, match="visits has codes, no texts: it is for --config.model=g"):
+        bert = dataclasses.replace(config, model="tiny-wikipedia")
+        finetune.run(bert, tmp_path / "other", progress=False)
+    with pytest.raises(UserError, match="reads visits; sst2 is classification"):
+        start_checks.finetuning(dataclasses.replace(config, task="sst2"))
+
+
+def test_sets_of_visits(config):
+    task = get_task("visits", config.data_dir)
+    train = task.examples("train")
+    visits = [visit for patient in train for visit in patient.visits]
+    codes = gbert.Codes(task, visits)
+    plain = codes.sets(visits)
+    hidden = codes.sets(visits, np.random.default_rng(0))
+    for kind in ("diagnoses", "medications"):
+        ids, labels = plain[kind], plain[f"{kind}_labels"]
+        assert (ids[:, 0] == 1).all() and labels.sum() == (ids > 2).sum()
+        np.testing.assert_array_equal(hidden[f"{kind}_labels"], labels)
+        changed = hidden[kind] != ids
+        assert 0.05 < changed.sum() / (ids > 2).sum() < 0.25
+        assert (hidden[kind][changed] == 2).mean() > 0.7 and not changed[ids < 3].any()
+        random = hidden[kind][changed & (hidden[kind] != 2)]
+        low = 3 if kind == "diagnoses" else 3 + codes.sizes["diagnoses"]
+        assert ((random >= low) & (random < low + codes.sizes[kind])).all(), "of its own kind"
+    batch = codes.patients(train[:4], 4)
+    for patient, asked, labels in zip(train, batch["asked"], batch["labels"], strict=False):
+        assert asked.tolist() == [float(0 < t < len(patient.visits)) for t in range(4)]
+        assert labels.sum() == sum(len(medications) for _, medications in patient.visits)
+
+
+def test_a_visit_of_more_codes_than_training_has_is_whole(config):
+    task = get_task("visits", config.data_dir)
+    codes = gbert.Codes(task, [(("000",), ("M000a",))])
+    leaf = [code for code in task.ontology() if code.isdigit()][:5]
+    ids = codes.sets([((*leaf,), ())])["diagnoses"]
+    assert ids.shape == (1, 6) and len({*ids[0]}) == 6
+    with pytest.raises(UserError, match="no code is one of medications"):
+        task._medications, task.examples = [], lambda split: []
+        gbert.Codes(task, [((), ())])
+
+
+def test_a_diagnosis_above_others_is_told_apart(tmp_path):
+    (tmp_path / "ontology.tsv").write_text("4011\t401\n4012\t401\nC1\tC\n")
+    line = '{"patient": 1, "visits": [{"diagnoses": ["401", "4011"], "medications": ["C1"]}]}\n'
+    (tmp_path / "train.jsonl").write_text(line)
+    task = get_task("visits", str(tmp_path))
+    [patient] = task.examples("train")
+    codes = gbert.Codes(task, patient.visits)
+    assert codes.sizes == {"diagnoses": 3, "medications": 1}
+    assert codes.sets(patient.visits)["diagnoses_labels"].tolist() == [[1, 1, 0]]
+    assert len(codes.parents) == 3 + 5, "a row a code"
+    with pytest.raises(UserError, match="C1 is a diagnosis and a medication"):
+        gbert.Codes(task, [(("C1",), ())])
+
+
+def test_a_table_of_four_rows(patients):
+    table = load_config("gbert:smoke", {"data_dir": str(patients[0].parent)})
+    made = plan(table)
+    assert sorted(cell.config["model"] for cell in made.cells) == sorted(gbert.NAMES)
+    assert {len(claim.comparisons) for claim in table.claims} == {3}
+    assert {len(runs) for runs in plan(load_config(
+        "gbert:cpu", {"data_dir": str(patients[0].parent)})).runs.values()} == {5}  # fmt: skip

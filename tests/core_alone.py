@@ -1,0 +1,98 @@
+"""The core without the guests, in a copy of the tree (`make test-core`).
+
+    python -m tests.core_alone [--without=PATH ...] [pytest arguments]
+
+copies what git tracks without `experiments/beyond` and `tests/beyond`, imports every module there,
+runs pytest with the arguments, and a table in miniature. An editable install would serve the
+deleted folders from the original tree, so each Python of the copy drops its finder.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("official_bert", "data_prep", "experiments")
+BEYOND = ("experiments/beyond", "tests/beyond")
+# Python runs this file at its start, wherever it is found.
+_SITE = """
+import sys
+sys.meta_path[:] = [each for each in sys.meta_path if "__editable__" not in getattr(
+    each, "__module__", "")]
+sys.path_hooks[:] = [each for each in sys.path_hooks if "__editable__" not in getattr(
+    each, "__module__", "")]
+"""
+_IMPORT_ALL = """
+import importlib, sys, traceback
+broken = []
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        broken.append(f"{name}: {type(error).__name__}: {error}")
+found = {sys.modules[name].__spec__.origin for name in sys.modules if name.partition(".")[0] in
+         ("official_bert", "data_prep", "experiments")}
+outside = [path for path in found if path and not path.startswith(sys.path[0])]
+print(*broken, *(f"{path} is not of the copy" for path in outside), sep="\\n")
+sys.exit(bool(broken or outside))
+"""
+
+
+def copy(folder: Path, without=BEYOND) -> Path:
+    """Copy the tracked files of the tree, without some folders, into `folder`/tree.
+
+    Returns: the copy's root.
+    """
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        left_out = any(name == path or name.startswith(f"{path}/") for path in without)
+        if (source := ROOT / name).is_file() and not left_out:
+            (target := folder / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(_SITE)
+    return folder / "tree"
+
+
+def python(root: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run Python in a copy, whose packages hide installed ones."""
+    paths = f"{root}{os.pathsep}{root.parent / 'site'}"
+    environment = {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.run([sys.executable, *arguments], cwd=root, env=environment, **options)
+
+
+def modules(root: Path) -> list[str]:
+    """Return the names of all modules of the three packages in a tree."""
+    files = (path for name in PACKAGES for path in sorted((root / name).rglob("*.py")))
+    names = (".".join(path.relative_to(root).with_suffix("").parts) for path in files)
+    return [name.removesuffix(".__init__") for name in names]
+
+
+def import_all(root: Path) -> str:
+    """Import every module of a copy in one process; return what went wrong, a line each."""
+    run = python(root, "-c", _IMPORT_ALL, *modules(root), capture_output=True, text=True)
+    return "" if run.returncode == 0 else run.stdout.strip() or run.stderr
+
+
+def main(*arguments: str) -> int:
+    """Return the exit code of the first check that fails, 0 where none does."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = copy(Path(folder))
+        if wrong := import_all(root):
+            print(wrong)
+            return 1
+        print(f"{len(modules(root))} modules are imported without {' and '.join(BEYOND)}")
+        table = ("-m", "experiments.ablate", "--config=table5:smoke", f"--workdir={folder}/table5")
+        for command in (("-m", "pytest", "-p", "no:cacheprovider", *arguments), table):
+            if code := python(root, *command).returncode:
+                return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
