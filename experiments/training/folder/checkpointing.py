@@ -18,7 +18,6 @@ from official_bert.common import manifests
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write, make_folder, write_text
 from official_bert.common.json_files import read_json
-from official_bert.randomness import MASKS
 
 _STATE = "state.json"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -62,6 +61,8 @@ class Checkpoints:
         make_folder(self.folder)
         manifests.add(self.folder.resolve())  # a manifest, where it has none
         # A state of the same step (an interrupted run that was continued) is the same: replace it.
+        from official_bert.randomness import MASKS  # which needs Keras; checks of a start do not
+
         with atomic_folder(self._path(step), overwrite=True) as folder:
             with atomic_write(folder / "arrays.npz", "wb") as file:
                 np.savez(file, **arrays)
@@ -83,6 +84,8 @@ class Checkpoints:
         state = read_json(path / _STATE, finite=False)
         integrity.check_folder(path, _STATE, state, required=True)
         state.pop(integrity.CHECKSUMS)
+        from official_bert.randomness import MASKS
+
         masks = state.pop("masks", None)
         with np.load(path / "arrays.npz", allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
