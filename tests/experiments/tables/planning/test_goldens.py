@@ -74,8 +74,9 @@ def written(value):
 
 
 def anywhere(value):
-    """Return JSON with paths inside the data folder relative to it."""
+    """Return JSON with paths inside the data folder, or the project's, relative to it."""
     if isinstance(value, str):
+        value = value.removeprefix(str(CONFIGS.parents[1].resolve()))
         return value.removeprefix(DATA_DIR).removeprefix("/")
     if isinstance(value, dict):
         return {key: anywhere(one) for key, one in value.items()}
