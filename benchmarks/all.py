@@ -114,7 +114,7 @@ def main():
 
 
 def run(names, options) -> dict[str, float]:
-    """Runs the parts into the folder `options["output"]`; {part: GFLOP/s beside it}."""
+    """Run the parts into the folder `options["output"]`; {part: GFLOP/s beside it}."""
     rates = {name: _run_part(name, options) for name in names}
     for name in machine.disturbed(rates):
         print(f"{name}: {rates[name]:.0f} GFLOP/s beside it; again", file=sys.stderr)
@@ -138,7 +138,7 @@ def _run_part(name, options) -> float:
 
 
 def read(folder: Path) -> dict[str, dict[str, float]]:
-    """{part: its rates} of a folder of results."""
+    """Return {part: its rates} of a folder of results."""
     return {
         name: part.rates(json.loads((folder / f"{name}.json").read_text()))
         for name, part in PARTS.items()
@@ -147,12 +147,12 @@ def read(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def reference(folder: Path) -> dict[str, float]:
-    """{part: GFLOP/s of the products} of committed figures."""
+    """Return {part: GFLOP/s of the products} of committed figures."""
     return json.loads((folder / REFERENCE).read_text())["matrix_gflops_per_s"]
 
 
 def report(committed, now, committed_rates, rates) -> str:
-    """What changed, in relation to matrix products.
+    """Report what changed, in relation to matrix products.
 
     Args:
       committed, now: {part: {label: rate}}.

@@ -56,7 +56,7 @@ class _Bench:
         self._megabytes = os.path.getsize(self._excerpt) / 1e6
 
     def create(self):
-        """Sequences a second of one core at length 128."""
+        """Return sequences a second of one core at length 128."""
         table = {}
         for dupe in (1, 5):
             contestants = {"reference": _reference, "official_bert": _ours}
@@ -73,14 +73,14 @@ class _Bench:
         return _print("records at length 128, one core", table)
 
     def tokenise(self):
-        """Megabytes a second of one core."""
+        """Return megabytes a second of one core."""
         runs = self._in_turns({name: (_tokenise, name) for name in _TOKENISERS})
         for run in runs.values():
             run["MB/s"] = self._megabytes / run["cpu"]
         return _print("tokenisation, one core", runs)
 
     def read(self):
-        """Sequences a second through the reader of records."""
+        """Return sequences a second through the reader of records."""
         contestants = {}
         for kind in ("static", "dynamic"):
             made = str(self._folder / kind)
@@ -102,7 +102,7 @@ class _Bench:
         return best
 
     def _run(self, work, *options):
-        """One contestant in a process of its own; returns what it measured."""
+        """Run one contestant in a process of its own; return what it measured."""
         return machine.in_a_process(_measured, work, self._excerpt, self._vocab, *options)
 
 
@@ -259,7 +259,7 @@ def _read(text, vocab, folder, batch):
 
 
 def _text(pattern, megabytes, path):
-    """About so many MB of the corpus, taken evenly from all files, as one plain file."""
+    """Return about so many MB of the corpus, taken evenly from all files, as one plain file."""
     files = sorted(glob.glob(pattern, recursive=True))
     if not files:
         raise SystemExit(f"no file matches {pattern!r}")

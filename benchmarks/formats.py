@@ -47,7 +47,7 @@ def make_models(shape, data_dir, folder):
 
 
 def contestant(name, folder):
-    """texts -> numpy logits."""
+    """Return texts -> numpy logits."""
     format, _ = CONTESTANTS[name]
     if format == "saved_model":
         return serving.saved_model(f"{folder}/{name}")

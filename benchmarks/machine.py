@@ -20,25 +20,26 @@ _HERE = Path(__file__).parent
 
 
 def name() -> str:
-    """Cores and processor, as far as the system says."""
+    """Return cores and processor, as far as the system says."""
     return f"{os.cpu_count()} cores of {provenance.here()['processor']}"
 
 
 def importing() -> dict[str, str]:
-    """The environment of a process that imports this project."""
+    """Return the environment of a process that imports this project."""
     paths = [str(_HERE.parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def in_a_process(function, *arguments):
-    """What the function returns, or raises, in a new process of its own."""
+    """Call the function in a new process of its own; returns or raises what it does."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def kept(path: Path, wanted, measure) -> dict:
-    """{name: result} in a JSON file; what is wanted and not in it is measured, and kept at once.
+    """Return {name: result} in a JSON file; what is wanted and not in it is measured, and kept at
+    once.
 
     Args:
       measure: function of a name -> JSON value.
@@ -53,7 +54,7 @@ def kept(path: Path, wanted, measure) -> dict:
 
 
 def end_with(block, process):
-    """The process, which is killed, at the latest, where an ExitStack's block ends."""
+    """Return the process, which is killed, at the latest, where an ExitStack's block ends."""
     block.enter_context(process)  # waits
     block.callback(process.kill)
     return process
@@ -91,7 +92,7 @@ class Steps:
 
     @property
     def has_answered(self):
-        """Whether `first_step` would not wait: something was said, or the process has ended."""
+        """True where `first_step` would not wait: something was said, or the process has ended."""
         said, _, _ = select.select([self.process.stdout], [], [], 0)
         return bool(said) or self.process.poll() is not None
 
@@ -100,7 +101,7 @@ class Steps:
         self.seconds += self._answer()["step_s"]
 
     def close(self):
-        """Ends the process; its peak resident memory in GiB (`device_gib`: that of a GPU)."""
+        """End the process; its peak resident memory in GiB (`device_gib`: that of a GPU)."""
         self._say(0)
         answer = self._answer()
         self.device_gib = answer.get("device_gib")
@@ -122,7 +123,8 @@ class Steps:
 
 
 def matrix_gflops(precision: str = "float32", steps: int = 30) -> float:
-    """The rate of plain matrix products now, GFLOP/s: the reference that others are related to."""
+    """Return the rate of plain matrix products now, GFLOP/s: the reference that others are related
+    to."""
     products = Steps("matrix_product.py", ["[0]", "plain", precision])
     products.turn(steps)
     products.close()
@@ -130,7 +132,8 @@ def matrix_gflops(precision: str = "float32", steps: int = 30) -> float:
 
 
 def disturbed(rates: dict[str, float]) -> list[str]:
-    """Whose rate is more than a tenth off the usual one, the median: something ran beside it.
+    """Name those whose rate is more than a tenth off the usual one, the median: something ran
+    beside them.
 
     Of two that differ it is the slower one.
 

@@ -23,7 +23,7 @@ BATCH = 8
 
 
 def fields(length, rows=BATCH):
-    """The batch of a step: dict of arrays [rows, ...], zeros."""
+    """Return the batch of a step: dict of arrays [rows, ...], zeros."""
     shapes = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), (rows, length))
     predicted = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     shapes |= dict.fromkeys(predicted, (rows, predictions(length)))
@@ -36,8 +36,8 @@ def predictions(length):
 
 
 def measured(bert, length, strategy=None, parts=1):
-    """Bytes a device of the compiled step, {"arguments", "temporary"}; its results are where its
-    arguments were.
+    """Return bytes a device of the compiled step, {"arguments", "temporary"}; its results are where
+    its arguments were.
 
     Args:
       parts: micro-batches of BATCH rows.
@@ -63,7 +63,7 @@ def measured(bert, length, strategy=None, parts=1):
 
 
 def parameters(bert):
-    """Weights of encoder, pooler and pre-training heads."""
+    """Return weights of encoder, pooler and pre-training heads."""
     width, inner = bert.hidden_size, bert.intermediate_size
     rows = bert.vocab_size + bert.max_position_embeddings + bert.type_vocab_size
     block = 4 * width * (width + 1) + 2 * width * inner + inner + width + 4 * width
@@ -72,7 +72,7 @@ def parameters(bert):
 
 
 def computed(bert, length, rows=BATCH):
-    """Bytes as `measured` counts them, in float32.
+    """Return bytes as `measured` counts them, in float32.
 
     Arguments are weights and both moments. The most temporary memory is needed when the backward
     pass begins: it will read, of each block, 14 tensors as wide as the model (inputs of products
@@ -91,7 +91,7 @@ def computed(bert, length, rows=BATCH):
 
 
 def table(known):
-    """Markdown of GiB: what is in `results/memory.json`, and what is computed."""
+    """Return Markdown of GiB: what is in `results/memory.json`, and what is computed."""
     heads = [f"length {length}: {what}" for length in LENGTHS for what in ("XLA", "computed")]
     rows = [["size", *heads, "weights and moments", "of 8 devices, `shard=weights`"]]
     for size in SIZES:

@@ -14,7 +14,7 @@ Example = collections.namedtuple(
 
 
 def read_documents(paths, tokenizer):
-    """All documents of the files as lists of sentences, each a list of pieces."""
+    """Return all documents of the files as lists of sentences, each a list of pieces."""
     documents = [[]]
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -41,7 +41,8 @@ def make_examples(
     seed=12345,
     masked=True,
 ):
-    """All examples, shuffled. `masked=False` leaves the masking out (tests of the pairs alone)."""
+    """Return all examples, shuffled. `masked=False` leaves the masking out (tests of the pairs
+    alone)."""
     generator = random.Random(seed)
     generator.shuffle(documents)
     examples = []
@@ -60,7 +61,7 @@ def make_examples(
 
 
 def segment_pairs(documents, index, max_tokens, short_seq_prob, generator):
-    """The pairs of one document: (A, B, is_random, document, random document)."""
+    """Return the pairs of one document: (A, B, is_random, document, random document)."""
     document = documents[index]
     target = max_tokens
     if generator.random() < short_seq_prob:
@@ -132,7 +133,7 @@ def _example(pair, vocab, masked_lm_prob, max_predictions, whole_word, generator
 
 
 def write_records(examples, ids, path, max_seq_length=128, max_predictions=20):
-    """Writes examples as tf.train.Example messages, built value by value. `ids`: piece to id."""
+    """Write examples as tf.train.Example messages, built value by value. `ids`: piece to id."""
     import tensorflow as tf
 
     def integers(values, length):

@@ -34,7 +34,7 @@ THEIRS = RESULTS / "trainer.json"
 
 
 def runs(scale: str) -> dict[str, tuple]:
-    """{name: (checkpoint, FinetuneConfig, metric)} of a scale's rows with the correction."""
+    """Return {name: (checkpoint, FinetuneConfig, metric)} of a scale's rows with the correction."""
     ablation, found = get_config(scale), {}
     checkpoints = {variant.name: variant.checkpoint for variant in ablation.variants}
     corrected = [row for row in ablation.rows if row.finetune["bias_correction"]]
@@ -50,7 +50,7 @@ def runs(scale: str) -> dict[str, tuple]:
 
 
 def train(checkpoint: str, config) -> dict[str, float]:
-    """The scores of one fine-tuning with Trainer."""
+    """Return the scores of one fine-tuning with Trainer."""
     import torch
     import transformers
 
@@ -100,12 +100,12 @@ def train(checkpoint: str, config) -> dict[str, float]:
 
 
 def ours() -> list[dict]:
-    """The committed tables of every scale."""
+    """Return the committed tables of every scale."""
     return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/results.json"))]
 
 
 def table(ours: list[dict], theirs: dict[str, float]) -> str:
-    """Means of the seeds side by side, and the larger of the two standard deviations."""
+    """Return means of the seeds side by side, and the larger of the two standard deviations."""
     groups, cells = collections.defaultdict(list), {}
     for name, score in theirs.items():
         groups[name.rpartition("/")[0]].append(100 * score)

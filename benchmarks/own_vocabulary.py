@@ -56,7 +56,8 @@ class Size:
 
 
 def write_corpus(folder: Path, data: Path) -> list[str]:
-    """One sentence a line, a blank line between documents, of the training files; their paths.
+    """Return one sentence a line, a blank line between documents, of the training files; their
+    paths.
 
     Args:
       data: the folder `scientific`.
@@ -76,7 +77,7 @@ def write_corpus(folder: Path, data: Path) -> list[str]:
 
 
 def pieces(tokenizer, data: Path, name: str) -> dict:
-    """What a tokeniser makes of the dev file of one of `TAGGED`.
+    """Count what a tokeniser makes of the dev file of one of `TAGGED`.
 
     Returns:
       {"pieces_a_word", "pieces_a_word_of_entities", "whole_entities" (the share that is one piece),
@@ -101,7 +102,7 @@ def pieces(tokenizer, data: Path, name: str) -> dict:
 
 
 def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = True) -> dict:
-    """All of it.
+    """Return all of it.
 
     Returns:
       {"size", "pieces": {vocabulary: {data set: ...}}, "f1": {row: [of each seed]}, "baseline": F1
@@ -149,7 +150,7 @@ def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = Tr
 
 
 def make_records(corpus, vocab, output: Path, length: int, most: int, progress: bool) -> Path:
-    """Rows of one segment, since many documents are one sentence; masks are drawn anew."""
+    """Make rows of one segment, since many documents are one sentence; masks are drawn anew."""
     create(
         corpus, str(vocab), str(output), max_seq_length=length, max_predictions_per_seq=most,
         packing="single", dynamic_masking=True, short_seq_prob=0.0, dupe_factor=1,
@@ -159,8 +160,9 @@ def make_records(corpus, vocab, output: Path, length: int, most: int, progress: 
 
 
 def pretraining(size: Size, records: dict[str, str], vocab, start: str = ""):
-    """Table 5's recipe for two cores without next sentence prediction; `start` is a model to go on
-    with, which keeps its shape and skips what warms up the attention, the rows of length 16."""
+    """Return table 5's recipe for two cores without next sentence prediction; `start` is a model
+    to go on with, which keeps its shape and skips what warms up the attention, the rows of
+    length 16."""
     base = get_scale("cpu").no_nsp
     entries = len(Path(vocab).read_text(encoding="utf-8").splitlines())
     bert = dataclasses.replace(base.bert, vocab_size=entries, **size.bert)
@@ -178,7 +180,7 @@ def pretraining(size: Size, records: dict[str, str], vocab, start: str = ""):
 
 
 def markdown(found: dict) -> str:
-    """The report."""
+    """Return the report."""
     short, long = found["size"]["steps"]
     lines = [
         "# A vocabulary of one's own domain",
@@ -218,7 +220,7 @@ def markdown(found: dict) -> str:
 
 
 def tagging(data: Path, name: str, context: str = "sentence"):
-    """The task of one of `TAGGED`."""
+    """Return the task of one of `TAGGED`."""
     return get_task("ner", str(data / "ner" / name), context=context)
 
 

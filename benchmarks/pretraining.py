@@ -49,7 +49,7 @@ GROUPS = {
 
 
 def flops(shape: tuple) -> float:
-    """Floating-point operations of one step: 2 a multiply-add, backward twice forward."""
+    """Return floating-point operations of one step: 2 a multiply-add, backward twice forward."""
     *size, batch, length, predictions = shape
     bert = named_config("base", **sizes(*size))
     return pretraining_step_flops(bert, ("masked_lm",), batch, length, predictions)
@@ -73,7 +73,8 @@ class Contestant(machine.Steps):
 
 
 def measure(shape, precision, names, rounds, steps, pythons):
-    """One interleaved run of the contestants of a precision: matrix rate, rows, who failed why."""
+    """Make one interleaved run of the contestants of a precision: matrix rate, rows, who failed
+    why."""
     contestants, failed = [], {}
     for name in names:
         script, mode, precisions = CONTESTANTS[name]
@@ -112,7 +113,7 @@ def measure(shape, precision, names, rounds, steps, pythons):
 
 
 def measure_again(runs, run):
-    """Runs the groups again that something disturbed, by the rate of their matrix products.
+    """Run the groups again that something disturbed, by the rate of their matrix products.
 
     Args:
       runs: {(shape, precision, group): result}, of one run; results are replaced.

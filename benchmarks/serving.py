@@ -78,7 +78,7 @@ def compare(name, description, contestants, make, contestant):
 
 
 def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
-    """{kind: texts} of mixed length, the same in every run."""
+    """Return {kind: texts} of mixed length, the same in every run."""
     chosen = random.Random(0)
     sentences = (data_dir / "glue_data" / "SST-2" / "dev.tsv").read_text("utf-8").splitlines()[1:]
     squad = json.loads((data_dir / "squad_v1.1" / "dev-v1.1.json").read_text("utf-8"))
@@ -90,7 +90,8 @@ def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
 
 
 def measure(shape, names, kinds, rounds, data_dir, make, contestant):
-    """Rows {contestant, kind: {p50_ms, p99_ms, texts_per_s}} and {contestant: why it failed}.
+    """Return rows {contestant, kind: {p50_ms, p99_ms, texts_per_s}} and {contestant: why it
+    failed}.
 
     Args:
       make: (shape, data_dir, folder) -> models in a folder; with their sizes in `sizes.json` rows
@@ -161,7 +162,7 @@ class Worker:
         self._process.submit(_begin, contestant, name, folder).result()
 
     def ask(self, texts):
-        """(logits, seconds) of a batch of texts."""
+        """Return (logits, seconds) of a batch of texts."""
         return self._process.submit(_answer, texts).result()
 
     def close(self):
@@ -195,7 +196,7 @@ def make_models(shape, data_dir, folder):
 
 
 def random_model(shape, data_dir):
-    """(a classifier with random weights, its tokeniser, its settings)."""
+    """Return (a classifier with random weights, its tokeniser, its settings)."""
     from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
 
     layers, width, heads = SHAPES[shape]
@@ -211,7 +212,7 @@ def random_model(shape, data_dir):
 
 
 def contestant(name, folder):
-    """texts -> numpy logits."""
+    """Return texts -> numpy logits."""
     if name == "official_bert Keras model":
         return _keras_model(folder)
     if name.startswith("official_bert"):
@@ -233,7 +234,7 @@ def saved_model(folder):
 
 
 def _keras_model(folder):
-    """What a server made from the training model would do: pad a batch, call the model."""
+    """Return what a server made from the training model would do: pad a batch, call the model."""
     import numpy as np
     import tensorflow as tf
 

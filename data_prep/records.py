@@ -38,7 +38,7 @@ def pretraining_dataset(
     max_predictions_per_seq: int | None = None,
     vocab_size: int | None = None,
 ):
-    """Batches for pre-training.
+    """Return batches for pre-training.
 
     Args:
       source: as for `open_records`, or its result.

@@ -31,7 +31,8 @@ SHOWN = (
 
 @event_priority(100)  # before the notebooks are looked for
 def on_files(files, config):
-    """The repository's files in place of those of docs/, whose paths would begin inside it."""
+    """Return the repository's files in place of those of docs/, whose paths would begin inside
+    it."""
     shown = Files([file for file in files if file.src_dir != config.docs_dir])
     for path in sorted({path for pattern in SHOWN for path in ROOT.glob(pattern)}):
         if path.is_file():
@@ -42,7 +43,7 @@ def on_files(files, config):
 
 
 def api() -> str:
-    """A page with every public name of `official_bert` and `official_bert.export`."""
+    """Return a page with every public name of `official_bert` and `official_bert.export`."""
     parts = ["# API"]
     for module in (official_bert, official_bert.export):
         parts.append(f"What `import {module.__name__}` gives.")

@@ -29,7 +29,7 @@ _HEADS = sorted({head for possible in HEADS.values() for head in possible})
 
 
 def describe(saved_model: Path) -> str:
-    """The signatures of an exported model, a line an input or output."""
+    """Return the signatures of an exported model, a line an input or output."""
     from official_bert import export as serving
 
     lines = []

@@ -35,7 +35,7 @@ def main(_):
 
 
 def summary(results):
-    """A few lines for a reader."""
+    """Return a few lines for a reader."""
     lines = [
         f"{results['task']}: {results['train_examples']} training examples, "
         f"{results['steps']} steps, {results['seconds']:.0f} s"

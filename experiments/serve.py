@@ -26,7 +26,7 @@ PAGE = Path(__file__).with_name("serve_page.html")
 
 
 def make_server(app, host: str, port: int):
-    """A waitress server for an application, not yet running; port 0 picks a free one.
+    """Return a waitress server for an application, not yet running; port 0 picks a free one.
 
     Raises:
       UserError: the address is in use or not this machine's.
@@ -50,7 +50,7 @@ def serve(
     max_texts: int = 256,
     allowed_hosts: tuple[str, ...] = (),
 ) -> int:
-    """Serves a model until it is told to stop.
+    """Serve a model until it is told to stop.
 
     Args:
       model: an exported model (of experiments.export), or a model folder.
@@ -108,7 +108,7 @@ def _exported(model: str, scratch: Path) -> Path:
 
 
 def run_until_told(server, told: str) -> int:
-    """Serves until SIGTERM or SIGINT, then answers what it has begun; another one ends that, too.
+    """Serve until SIGTERM or SIGINT, then answer what it has begun; another one ends that, too.
 
     Args:
       server: of `make_server`.

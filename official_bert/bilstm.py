@@ -20,7 +20,7 @@ class BiLSTM(keras.layers.Layer):
         self.built = True
 
     def call(self, sequence, input_mask):
-        """[B, L, H], int32 [B, L] -> [B, L, H]."""
+        """Map [B, L, H], int32 [B, L] -> [B, L, H]."""
         return self.layers_both(sequence, mask=ops.cast(input_mask, "bool"))
 
 

@@ -62,7 +62,7 @@ class BertEncoder(keras.Model):
         self.built = True
 
     def call(self, inputs, training=False, seed=None, return_attention=False):
-        """Encodes a batch of sequences.
+        """Encode a batch of sequences.
 
         Args:
           inputs: {"input_ids", "input_mask", "segment_ids"}, each int32 [B, L]; other entries are
@@ -135,11 +135,11 @@ class BertEncoder(keras.Model):
         return keras.tree.map_structure(with_length, spec)
 
     def block_of(self, layer: int) -> TransformerBlock:
-        """The block that is used as a layer, counted from 0."""
+        """Return the block that is used as a layer, counted from 0."""
         return self.blocks[self.config.block_of(layer)]
 
     def summary_token(self, sequence, input_mask):
-        """The token whose vector stands for the whole input: [B, L, H] -> [B, H].
+        """Return the token whose vector stands for the whole input: [B, L, H] -> [B, H].
 
         That is [CLS], the first. In a left-to-right model [CLS] has seen only itself, so it is the
         last real token there, the final [SEP].
@@ -153,7 +153,7 @@ class BertEncoder(keras.Model):
         return {part.name: part for part in (self.embeddings, *self.blocks, *pooler)}
 
     def freeze(self, what: str) -> None:
-        """Excludes parts from training; a `.keras` file keeps that.
+        """Exclude parts from training; a `.keras` file keeps that.
 
         Args:
           what: parts with commas between: "embeddings", "blocks:3", "blocks:0-5", "blocks",
@@ -173,8 +173,8 @@ class BertEncoder(keras.Model):
         return super().predict(x, *args, **kwargs)
 
     def export(self, filepath, *args, **kwargs):
-        """As any Keras model's. What is exported takes the three inputs, int32 [B, L]; each of its
-        "hidden_states" has a number, for signatures have no lists."""
+        """Export as any Keras model does. The export takes the three inputs, int32 [B, L]; each of
+        its "hidden_states" has a number, for signatures have no lists."""
         inputs = {
             name: keras.Input(spec.shape[1:], dtype=spec.dtype, name=name)
             for name, spec in input_specs(2).items()
@@ -204,14 +204,14 @@ class BertEncoder(keras.Model):
 
 
 def input_specs(rank: int) -> dict[str, keras.InputSpec]:
-    """The inputs of an encoder or a head, int32 of so many dimensions of any size."""
+    """Return the inputs of an encoder or a head, int32 of so many dimensions of any size."""
     names = ("input_ids", "input_mask", "segment_ids")
     shape = (None,) * rank
     return {name: keras.InputSpec(dtype="int32", shape=shape, name=name) for name in names}
 
 
 def complete_inputs(inputs, config: BertConfig) -> dict:
-    """A model's inputs with what is left out.
+    """Return a model's inputs with what is left out.
 
     Args:
       inputs: a dictionary with "input_ids", int32 [..., L], or these ids alone. "input_mask" is by

@@ -23,7 +23,8 @@ COMBINATIONS = {
 
 
 def select_layers(hidden_states, combination: str) -> list:
-    """The hidden states [B, L, H] that a combination reads, of `BertEncoder`'s "hidden_states".
+    """Return the hidden states [B, L, H] that a combination reads, of `BertEncoder`'s
+    "hidden_states".
 
     Raises:
       UserError: the name is unknown, or the encoder has fewer layers than the row reads.
@@ -62,7 +63,7 @@ class LayerCombination(keras.layers.Layer):
         self.built = True
 
     def call(self, states):
-        """A list of num_layers tensors [B, L, H] -> [B, L, H], or [B, L, num_layers * H]."""
+        """Return a list of num_layers tensors [B, L, H] -> [B, L, H], or [B, L, num_layers * H]."""
         if self.join == "single":
             return states[0]
         if self.join == "concat":

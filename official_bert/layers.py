@@ -58,7 +58,7 @@ class Embeddings(keras.layers.Layer):
         return LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
 
     def call(self, input_ids, segment_ids, seed=None, places=None):
-        """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference.
+        """Map int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference.
 
         `places`, int32 [L] or [B, L], are the tokens' positions; None: from 0.
         """
@@ -107,7 +107,7 @@ class SelfAttention(keras.layers.Layer):
     def call(
         self, x, attention_bias, seed=None, return_attention=False, kept=None, keys_values=None
     ):
-        """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
+        """Map [B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
         With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
         `kept` holds the keys and values of the tokens before (`family.generation.Kept`);
@@ -131,7 +131,7 @@ class SelfAttention(keras.layers.Layer):
         return (attended, scores) if return_attention else attended
 
     def keys_values(self, x):
-        """[B, L, H] -> [B, A, D, L], [B, A, L, D]."""
+        """Map [B, L, H] -> [B, A, D, L], [B, A, L, D]."""
         return (
             self._split_heads(self.key(x), (0, 2, 3, 1)),
             self._split_heads(self.value(x), (0, 2, 1, 3)),
@@ -169,7 +169,7 @@ class TransformerBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, attention_bias, seed=None, return_attention=False, kept=None):
-        """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
+        """Map [B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
@@ -178,7 +178,8 @@ class TransformerBlock(keras.layers.Layer):
         return (x, scores) if return_attention else x
 
     def attend(self, x, attention_bias, seed=None, kept=None, return_attention=False):
-        """The first sub-layer, and the attention scores; None where they are not asked for."""
+        """Return the first sub-layer, and the attention scores; None where they are not asked
+        for."""
         attended = self.attention(
             x, attention_bias, fold_in(seed, 0), return_attention=return_attention, kept=kept
         )
@@ -187,7 +188,7 @@ class TransformerBlock(keras.layers.Layer):
         return self.attention_norm(x), scores
 
     def feed_forward(self, x, seed=None):
-        """The second sub-layer."""
+        """Return the second sub-layer."""
         fed_forward = self.output_dense(self.activation(self.intermediate(x)))
         return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
 
@@ -208,7 +209,7 @@ class Transformer:
         return Embeddings(self.config, initializer, **kwargs)
 
     def block(self, number: int, initializer, **kwargs):
-        """The block of a number, from 0; called as `TransformerBlock` is."""
+        """Return the block of a number, from 0; called as `TransformerBlock` is."""
         return TransformerBlock(self.config, initializer, **kwargs)
 
     def last_norm(self, **kwargs):
@@ -222,19 +223,20 @@ class Transformer:
         return dense(width, width, initializer, policy, kwargs["name"], **options)
 
     def widened(self, x):
-        """The embeddings as the first block reads them."""
+        """Return the embeddings as the first block reads them."""
         return x
 
     def pooled_block(self, width: int, seed, **kwargs):
-        """What stands between concat pooling, [B, width], and the classifier; None: nothing."""
+        """Return the layer between concat pooling, [B, width], and the classifier; None:
+        nothing."""
         return None
 
     def attention_bias(self, input_mask, dtype: str):
-        """What the blocks' `attention_bias` is."""
+        """Return the blocks' `attention_bias`."""
         return attention_bias(input_mask, self.config.attention_direction, dtype)
 
     def summary(self, sequence, input_mask):
-        """[B, L, H], int32 [B, L] -> [B, H]: see `BertEncoder.summary_token`."""
+        """Map [B, L, H], int32 [B, L] -> [B, H]: see `BertEncoder.summary_token`."""
         if self.config.attention_direction == "bidirectional":
             return sequence[:, 0]
         last = ops.maximum(ops.sum(ops.cast(input_mask, "int32"), axis=-1) - 1, 0)  # [B]
@@ -271,7 +273,7 @@ class LayerNorm(keras.layers.Layer):
         self.built = True
 
     def call(self, x):
-        """[..., H] -> [..., H]."""
+        """Map [..., H] -> [..., H]."""
         if keras.backend.backend() == "tensorflow":
             from official_bert.backend.tensorflow_kernels import layer_norm
 
@@ -288,17 +290,17 @@ class LayerNorm(keras.layers.Layer):
 
 
 def softmax(scores):
-    """Weights of attention, over the last axis, same dtype. XLA would take exponentials and sums in
-    bfloat16; in float32 they are nearer to the truth. On an H200 attention, forward and backward,
-    then took 12% less to 3% more time at seven of eight shapes, 42% more at 2/128 and length 512
-    (benchmarks/results/gpu)."""
+    """Return weights of attention, over the last axis, same dtype. XLA would take exponentials and
+    sums in bfloat16; in float32 they are nearer to the truth. On an H200 attention, forward and
+    backward, then took 12% less to 3% more time at seven of eight shapes, 42% more at 2/128 and
+    length 512 (benchmarks/results/gpu)."""
     if keras.backend.backend() == "tensorflow":  # has a kernel of its own
         return ops.softmax(scores, axis=-1)
     return ops.cast(ops.softmax(ops.cast(scores, "float32"), axis=-1), scores.dtype)
 
 
 def attention_bias(input_mask, attention_direction: str, dtype: str):
-    """What is added to attention scores: 0 where a token may look, -10000 where it may not.
+    """Return what is added to attention scores: 0 where a token may look, -10000 where it may not.
 
     Args:
       input_mask: int32 or bool [B, L], 1 for tokens and 0 for padding.
@@ -316,12 +318,12 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
 
 
 def bias_of(allowed, dtype: str):
-    """A bias of attention scores, from whether a token may look."""
+    """Return a bias of attention scores, from whether a token may look."""
     return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
 
 
 def gather_positions(sequence, positions):
-    """The vectors at some positions of each row: [B, L, H], int32 [B, P] -> [B, P, H]."""
+    """Return the vectors at some positions of each row: [B, L, H], int32 [B, P] -> [B, P, H]."""
     if keras.backend.backend() == "jax":
         # So XLA sees that a row's vectors are its own: devices that share a batch send none.
         return ops.take_along_axis(sequence, positions[:, :, None], axis=1)
@@ -332,7 +334,7 @@ def gather_positions(sequence, positions):
 
 
 def activation(config: BertConfig):
-    """The function that `hidden_act` and `gelu_form` name."""
+    """Return the function that `hidden_act` and `gelu_form` name."""
     if config.hidden_act != "gelu":
         return keras.activations.get(config.hidden_act)
     if config.gelu_form == "erf" and keras.backend.backend() == "tensorflow":
@@ -347,7 +349,7 @@ def activation(config: BertConfig):
 
 
 def dense(inputs, outputs, initializer, policy, name, kind=Dense, **options):
-    """A dense layer with its weights; `kind` is this project's class, or Keras'."""
+    """Return a dense layer with its weights; `kind` is this project's class, or Keras'."""
     layer = kind(outputs, kernel_initializer=initializer, dtype=policy, name=name, **options)
     layer.build((None, inputs))
     return layer

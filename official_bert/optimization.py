@@ -170,7 +170,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         return clipped if parts == 1 else [g / parts for g in clipped]
 
     def update_step(self, gradient, variable, learning_rate):
-        """Updates one variable in place with its (already clipped) gradient."""
+        """Update one variable in place with its (already clipped) gradient."""
         index = self._get_variable_index(variable)
         learning_rate = ops.cast(learning_rate, variable.dtype)
         if self.layer_decay != 1.0:
@@ -198,7 +198,8 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, learning_rate * update)
 
     def _update(self, gradient, variable, corrected: bool):
-        """What goes off a variable, times the rate, by its moments, which take the gradient in."""
+        """Return what goes off a variable, times the rate, by its moments, which take the gradient
+        in."""
         index = self._get_variable_index(variable)
         m, v = self.first_moments[index], self.second_moments[index]
         gradient = ops.cast(gradient, variable.dtype)
@@ -209,19 +210,19 @@ class BertAdamW(keras.optimizers.Optimizer):
         return update + self.decays[index] * variable
 
     def _thawed(self, x, variable):
-        """A gradient or a rate of a variable; zero as long as the variable is frozen."""
+        """Return a gradient or a rate of a variable, zero as long as the variable is frozen."""
         if not self.unfreeze_every or x is None:
             return x
         first = self.unfreeze_every * self.depths[self._get_variable_index(variable)]
         return x * ops.cast(self.iterations >= first, x.dtype)
 
     def _corrections(self, variable):
-        """What the two moments are divided by in this step, scalars of the variable's dtype."""
+        """Return what divides the two moments in this step, scalars of the variable's dtype."""
         step = ops.cast(self.iterations + 1, variable.dtype)
         return tuple(1 - ops.power(beta, step) for beta in (self.beta_1, self.beta_2))
 
     def apply_reduced(self, gradients, variables):
-        """One step with gradients that are already summed over replicas and micro-batches.
+        """Take one step with gradients that are already summed over replicas and micro-batches.
 
         They are clipped once, by the global norm of the whole, so that any number of replicas takes
         the step that one device would take.
@@ -287,12 +288,12 @@ SCHEDULES = {"linear": WarmupLinearDecay, "slanted_triangular": SlantedTriangula
 
 
 def is_decayed(variable) -> bool:
-    """Whether a weight is drawn to zero: `NOT_DECAYED` are not."""
+    """Return whether a weight is drawn to zero: `NOT_DECAYED` are not."""
     return variable.name.rpartition("_")[2] not in NOT_DECAYED
 
 
 def depths(paths: list[str]) -> list[int]:
-    """How far each variable is below the top, from the variables' paths.
+    """Return each variable's depth below the top, from the variables' paths.
 
     For L blocks: 0 for the pooler and heads, L - i for block i, counted from 0, and L + 1 for the
     embeddings.
@@ -309,7 +310,7 @@ def depths(paths: list[str]) -> list[int]:
 
 
 def _dense(gradient):
-    """TensorFlow's gradient of a lookup has a row for each token: those of one piece are summed.
+    """Sum the rows of one piece: TensorFlow's gradient of a lookup has a row for each token.
 
     Until then its norm is another one, and so is what clipping does.
     """

@@ -34,7 +34,7 @@ PREDICTED_POSITIONS = 1000  # of left-to-right models; plus 1 of what reads righ
 
 
 def make_seed(run_seed, step, replica=0):
-    """The seed of one training step on one replica.
+    """Return the seed of one training step on one replica.
 
     Args:
       run_seed: int, or int32 scalar tensor.
@@ -50,14 +50,15 @@ def make_seed(run_seed, step, replica=0):
 
 
 def fold_in(seed, number: int):
-    """The seed of part `number` of something that has `seed`; None stays None (inference)."""
+    """Return the seed of part `number` of something that has `seed`; None stays None
+    (inference)."""
     if seed is None:
         return None
     return seed + ops.convert_to_tensor([number * _LAYER_STRIDE, 0], dtype="int32")
 
 
 def next_seed(generator: keras.random.SeedGenerator):
-    """Draws a seed from a model's generator, for callers that pass none (`fit`, user code)."""
+    """Draw a seed from a model's generator, for callers that pass none (`fit`, user code)."""
     run_seed, step = ops.unstack(ops.cast(generator.next(), "int32"), num=2)
     return make_seed(run_seed, step, replicas.number())
 
@@ -87,7 +88,7 @@ def dropout(x, rate: float, seed):
 
 
 def locked_dropout(x, rate: float, seed):
-    """`dropout` that zeroes the same numbers of every token of a row: [B, L, H] -> [B, L, H]
+    """Return `dropout` that zeroes the same numbers of every token of a row: [B, L, H] -> [B, L, H]
     (Gal and Ghahramani 2016)."""
     if seed is None or rate == 0:
         return x
@@ -95,7 +96,7 @@ def locked_dropout(x, rate: float, seed):
 
 
 def uniform(shape, seed):
-    """float32 numbers in [0, 1) that depend on the seed alone."""
+    """Return float32 numbers in [0, 1) that depend on the seed alone."""
     return keras.random.uniform(shape, seed=_GivenSeed(seed))
 
 
@@ -111,7 +112,7 @@ class _GivenSeed(keras.random.SeedGenerator):
 
 
 def draw(logits, seed):
-    """One class of each row of logits, drawn by its probability: [..., N] -> int32 [...].
+    """Return one class of each row of logits, drawn by its probability: [..., N] -> int32 [...].
 
     The largest of logits with Gumbel noise is such a draw.
     """

@@ -17,7 +17,7 @@ Span = collections.namedtuple("Span", "start_logit end_logit text start_char end
 def n_best(
     context: str, windows: list[tuple[dict, np.ndarray, np.ndarray]], n: int, max_answer_length: int
 ) -> list[Span]:
-    """The best spans with different texts, the best first.
+    """Return the best spans with different texts, the best first.
 
     Args:
       windows: (feature, start_logits, end_logits) of each window of the question.
@@ -59,7 +59,7 @@ def answer(
     may_be_null: bool,
     threshold: float,
 ) -> dict:
-    """The prediction for one question.
+    """Return the prediction for one question.
 
     Returns:
       {"id", "text" ("" without an answer), "start", "end" (characters; -1 without an answer),
@@ -111,7 +111,8 @@ def answer(
 
 
 def official(predictions: list[dict], name: str, may_be_null: bool) -> dict[str, dict]:
-    """{file name: what the original writes there, by question id}; `name`: of the answers' file."""
+    """Return {file name: what the original writes there, by question id}; `name`: of the answers'
+    file."""
     nothing = "" if may_be_null else NOTHING
     contents = {
         name: {p["id"]: p["text"] or nothing for p in predictions},
@@ -124,14 +125,15 @@ def official(predictions: list[dict], name: str, may_be_null: bool) -> dict[str,
 
 
 def first_words(texts: list[str], or_nothing: bool) -> list[list[str]]:
-    """Answers that need no model: the first word of every text, the first two, ...; or none."""
+    """Return answers that need no model: the first word of every text, the first two, ...; or
+    none."""
     lengths = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
     candidates = [[" ".join(text.split()[:length]) for text in texts] for length in lengths]
     return candidates + [[""] * len(texts)] * or_nothing
 
 
 def decide(prediction: dict, threshold: float) -> dict:
-    """A version 2.0 prediction decided anew by another threshold."""
+    """Return a version 2.0 prediction decided anew by another threshold."""
     is_null = prediction["null_odds"] > threshold
     text = "" if is_null else prediction["best_text"]
     begin, stop = (-1, -1) if is_null else prediction["best_place"]
@@ -140,7 +142,7 @@ def decide(prediction: dict, threshold: float) -> dict:
 
 
 def shares(scores) -> np.ndarray:
-    """The softmax over the last axis, float64."""
+    """Return the softmax over the last axis, float64."""
     scores = np.asarray(scores, np.float64)
     raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return raised / raised.sum(axis=-1, keepdims=True)
@@ -152,5 +154,5 @@ def _null_odds(null: Span, best: Span | None) -> float:
 
 
 def _best(logits: np.ndarray, n: int) -> np.ndarray:
-    """Indices of the n highest, the highest first, the earlier first at a tie."""
+    """Return indices of the n highest, the highest first, the earlier first at a tie."""
     return np.argsort(-np.asarray(logits), kind="stable")[:n]

@@ -6,7 +6,7 @@ OF_TOKENS = ("concat_pooling", "mean_pooling")
 
 
 def concat(vector, sequence, real):
-    """ULMFiT's concat pooling (Howard and Ruder 2018, section 3.3).
+    """Return ULMFiT's concat pooling (Howard and Ruder 2018, section 3.3).
 
     Args:
       vector: [B, H], what stands for the text without it.
@@ -23,7 +23,7 @@ def concat(vector, sequence, real):
 
 
 def pool(vectors, real, pooling: str):
-    """The vectors of the windows of each text, pooled.
+    """Return the vectors of the windows of each text, pooled.
 
     Args:
       vectors: [B, W, H].

@@ -28,7 +28,7 @@ MISTAKES = {
 
 
 def flipped(content: bytes, place: int, bit: int = 0) -> bytes:
-    """`content` with one bit of the byte at `place` changed; nothing of an empty one."""
+    """Return `content` with one bit of the byte at `place` changed; nothing of an empty one."""
     changed = bytearray(content)
     if changed:
         changed[place] ^= 1 << bit

@@ -50,13 +50,13 @@ VALUES = st.recursive(
 
 
 def flipped(data, content: bytes, is_json: bool = False) -> bytes:
-    """`content` with one bit changed."""
+    """Return `content` with one bit changed."""
     place = data.draw(st.integers(0, max(0, len(content) - 1)))
     return damage.flipped(content, place, data.draw(st.integers(0, 7)))
 
 
 def mutated(data, content: bytes, is_json: bool) -> bytes:
-    """`content` with some bytes changed, or, of JSON, with some value replaced."""
+    """Return `content` with some bytes changed, or, of JSON, with some value replaced."""
     if is_json and data.draw(st.booleans()):
         value = json.loads(content)
         for _ in range(data.draw(st.integers(1, 3))):
@@ -83,7 +83,7 @@ def mutated(data, content: bytes, is_json: bool) -> bytes:
 
 
 def _replaced(data, value):
-    """The JSON value with one value in it, or itself, replaced."""
+    """Return the JSON value with one value in it, or itself, replaced."""
     if isinstance(value, dict) and value and data.draw(st.integers(0, 9)):
         key = data.draw(st.sampled_from(sorted(value)))
         if not data.draw(st.integers(0, 5)):
@@ -96,7 +96,7 @@ def _replaced(data, value):
 
 
 def damaged(name: str, data) -> bool:
-    """Reads an input one of whose files is damaged; whether it was refused."""
+    """Read an input one of whose files is damaged; whether it was refused."""
     given, change = tiny_inputs.INPUTS[name], data.draw(st.sampled_from([mutated, flipped]))
     file = data.draw(st.sampled_from(given.files))
     return given.check(
@@ -162,7 +162,7 @@ TARGETS["server"] = server
 
 
 def run(name: str, examples: int, derandomize: bool = False) -> Counter:
-    """Runs a target on so many inputs; counts them and those refused, raises what it finds."""
+    """Run a target on so many inputs; count them and those refused, raise what it finds."""
     counts = Counter()
 
     @hypothesis.settings(

@@ -25,7 +25,7 @@ class Hub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def add(self, name, folder, revision="main"):
-        """Takes a copy of a folder's files."""
+        """Take a copy of a folder's files."""
         files = {
             str(p.relative_to(folder)): p.read_bytes()
             for p in Path(folder).rglob("*")
@@ -34,7 +34,7 @@ class Hub(ThreadingHTTPServer):
         self.models.setdefault(name, {})[revision] = files
 
     def downloads(self):
-        """The files that were sent."""
+        """Return the files that were sent."""
         return sorted(
             a.split("/resolve/")[1].split("/", 1)[1]
             for a in self.asked

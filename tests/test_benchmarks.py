@@ -1,4 +1,4 @@
-"""What benchmarks make of their figures; nothing is timed here."""
+"""The arithmetic of benchmarks on their figures; nothing is timed here."""
 
 import json
 from pathlib import Path

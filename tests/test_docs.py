@@ -41,7 +41,7 @@ VOCAB += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """The models that the documents name, tiny ones, in the working folder."""
+    """Return the models that the documents name, tiny ones, in the working folder."""
     config = ob.BertConfig(len(VOCAB), 8, 2, 2, 16, max_position_embeddings=64)
     tokenizer = ob.BertTokenizer(VOCAB)
     encoder = ob.BertEncoder(config, seed=0)
@@ -112,7 +112,7 @@ def test_the_tables_of_own_table_md_can_be_planned(tmp_path):
 
 
 def _anchors(path: Path) -> set[str]:
-    """The headings of a page, as GitHub and the site's pages name them."""
+    """Return the headings of a page, as GitHub and the site's pages name them."""
     text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
     headings = re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE)
     shown = [re.sub(r"[`*]|\]\([^)]*\)", "", heading).lower() for heading in headings]

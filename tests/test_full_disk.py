@@ -20,7 +20,7 @@ TOKENIZER = ob.BertTokenizer(tiny.VOCAB)
 
 @pytest.fixture
 def disk(tmp_path):
-    """A function that empties a small disk and leaves so many bytes of it."""
+    """Return a function that empties a small disk and leaves so many bytes of it."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]

@@ -64,7 +64,7 @@ def lines(layout):
 
 
 def refusing(function):
-    """May refuse a text, as long as it does so soon."""
+    """Let the block refuse a text, as long as it does so soon."""
 
     def call(text):
         with contextlib.suppress(UserError, unclosed_markup.TooSlow):
@@ -89,7 +89,7 @@ def tokenizer(kind):
 
 
 def task_file(task, name, content):
-    """Reads a task's file of which a part is the text."""
+    """Read a task's file of which a part is the text."""
 
     def read(text):
         with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ def seconds(function, text, times=1):
 
 
 def too_long(function, pattern, share=1):
-    """How many times as long the large text takes, or None where it is not too long."""
+    """Return how many times as long the large text takes, or None where it is not too long."""
     times = ratio(function, pattern, MOST, share)
     if times and times < PLAINLY:
         times = ratio(function, pattern, MOST_AGAIN, share / 4)
@@ -166,7 +166,7 @@ def too_long(function, pattern, share=1):
 
 
 def ratio(function, pattern, most, share):
-    """The least of 25 measurements, or None as soon as one is at most `most`."""
+    """Return the least of 25 measurements, or None as soon as one is at most `most`."""
     small, large = text_of(pattern, int(SMALL / share)), text_of(pattern, int(LARGE / share))
     least_small = least_large = float("inf")
     for _ in range(25):

@@ -26,7 +26,7 @@ def tree(module):
 
 
 def bound(nodes, inside_functions):
-    """The names that statements bind, those inside functions and classes too or not."""
+    """Return the names that statements bind, those inside functions and classes too or not."""
     found, waiting = set(), list(nodes)
     while waiting:
         node = waiting.pop()
@@ -46,7 +46,8 @@ def bound(nodes, inside_functions):
 
 @functools.cache
 def names(module):
-    """The names of a module, its submodules among them; None where it makes them when asked."""
+    """Return the names of a module, its submodules among them; None where it makes them when
+    asked."""
     found = bound(tree(module).body, inside_functions=False)
     for node in ast.walk(tree(module)):  # `global`
         found |= set(node.names) if isinstance(node, ast.Global) else set()
@@ -56,7 +57,7 @@ def names(module):
 
 
 def missing(module):
-    """(line, name) of what a module takes from others and is not there."""
+    """Yield (line, name) of what a module takes from others and is not there."""
     modules = {}
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module in FILES and not node.level:

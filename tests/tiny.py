@@ -22,7 +22,7 @@ CONFIG = BertConfig(
 
 
 def encoder(vocab):
-    """An encoder with weights so large that texts differ, of up to 32 pieces of `vocab`."""
+    """Return an encoder with weights so large that texts differ, of up to 32 pieces of `vocab`."""
     config = dataclasses.replace(
         CONFIG,
         vocab_size=len(vocab),
@@ -34,7 +34,7 @@ def encoder(vocab):
 
 
 def change_json(path, drop=(), **fields):
-    """Sets fields of a JSON file, and leaves some out."""
+    """Set fields of a JSON file, and leave some out."""
     fields = json.loads(path.read_text()) | fields
     path.write_text(json.dumps({name: v for name, v in fields.items() if name not in drop}))
 

@@ -11,7 +11,7 @@ from official_bert.export.settings import ServingSettings
 
 
 class Unsaved(client.ExportedModel):
-    """What `load(export(loaded))` gives, with the signature for texts only.
+    """The result of `load(export(loaded))`, with the signature for texts only.
 
     It answers as `predict` does, operation after operation: a graph takes seconds to be optimised.
     """

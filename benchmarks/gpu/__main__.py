@@ -50,7 +50,7 @@ _SEEN_BY_JAX = "import jax; d = jax.devices()[0]; print('', d.platform, d.device
 
 
 def device():
-    """(the name of the device that JAX computes on, its GiB); ("CPU", 0.0) without a GPU.
+    """Return (the name of the device that JAX computes on, its GiB); ("CPU", 0.0) without a GPU.
 
     The driver of NVIDIA says how much memory there is; 0.0 where it does not.
 
@@ -73,7 +73,7 @@ def device():
 
 
 def _said(command):
-    """What a command prints; "" where it is not there or fails."""
+    """Return what a command prints; "" where it is not there or fails."""
     environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     try:
         return subprocess.run(
@@ -116,7 +116,7 @@ def main():
 
 
 def _pieces(options):
-    """Runs the pieces until the time is over; the exit code."""
+    """Run the pieces until the time is over; the exit code."""
     failed = []
     for piece in options.pieces.split(","):
         started = time.time()

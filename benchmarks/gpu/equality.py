@@ -20,7 +20,7 @@ _PEER = Path(__file__).parents[1] / "peers" / "losses_jax.py"
 
 
 def run(piece, options):
-    """Runs what was not yet; returns whether all of it ran, and twice to the same bits."""
+    """Run what was not yet; return whether all of it ran, and twice to the same bits."""
     results = Results(options.output / f"{piece}.json", options.device)
     folder = options.output / piece
     folder.mkdir(exist_ok=True)
@@ -48,7 +48,7 @@ def _all_well(results):
 
 
 def _found(runs, size, platform, folder, block):
-    """{key of `runs`: what its process wrote}, of those that did not fail."""
+    """Return {key of `runs`: what its process wrote}, of those that did not fail."""
     started = {}
     for (precision, where), more in runs.items():
         path = folder / f"{precision} {where}.npz"
@@ -70,7 +70,7 @@ def _found(runs, size, platform, folder, block):
 
 
 def apart(one, other):
-    """How far two runs are from each other, relative to the first."""
+    """Return the distance of two runs from each other, relative to the first."""
     losses = np.abs(other["loss"] / one["loss"] - 1)
     distance = np.linalg.norm(other["weights"] - one["weights"])
     return {

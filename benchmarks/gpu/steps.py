@@ -97,7 +97,7 @@ def _part(asked, options, name):
 
 
 def shape(size, length, tokens):
-    """(layers, width, heads, rows, length, predictions) of a step of so many tokens."""
+    """Return (layers, width, heads, rows, length, predictions) of a step of so many tokens."""
     return (*SIZES[size], max(1, tokens // length), length, max(1, round(MASKED * length)))
 
 
@@ -132,7 +132,8 @@ def _signal(groups, sign):
 
 
 def gib(shape):
-    """Memory of a step in bfloat16, generously: weights, moments, activations, logits, a context.
+    """Return memory of a step in bfloat16, generously: weights, moments, activations, logits, a
+    context.
 
     Attention is taken to be one kernel, of either contestant.
     """
@@ -143,7 +144,7 @@ def gib(shape):
 
 
 def _start(one, block):
-    """The contestant, which ends with the block; or why there is none."""
+    """Return the contestant, which ends with the block; or why there is none."""
     _, name, script, mode, size = one
     if reason := _lacks(name):
         return reason
@@ -153,7 +154,7 @@ def _start(one, block):
 
 
 def _ask(running, what):
-    """Calls `what` with each contestant; in place of one that fails then stands why."""
+    """Call `what` with each contestant; in place of one that fails then stands why."""
     for part, contestant in running.items():
         if isinstance(contestant, str):
             continue

@@ -16,7 +16,7 @@ IN_ORDER = 40  # seconds that the workers of a table have to save what they trai
 
 
 def data(piece, options):
-    """Makes the text, vocabulary and records of both tables; returns True."""
+    """Make the text, vocabulary and records of both tables; return True."""
     cells = {}
     for name in TABLES:
         module = importlib.import_module(f"experiments.configs.{name}")
@@ -29,7 +29,7 @@ def data(piece, options):
 
 
 def table(piece, options):
-    """Runs a table until the time is over; returns whether it is finished."""
+    """Run a table until the time is over; return whether it is finished."""
     left = options.until - time.time() - IN_ORDER
     if left < 0:
         return False

@@ -22,7 +22,7 @@ AT_ONCE, ROUNDS = 8, 5
 
 
 def plain(query, key, value, bias, softmax_dtype=None):
-    """As `official_bert.layers.SelfAttention`."""
+    """Compute what `official_bert.layers.SelfAttention` does."""
     query, key, value = (x.transpose(0, 2, 1, 3) for x in (query, key, value))
     scores = query * query.shape[-1] ** -0.5 @ key.transpose(0, 1, 3, 2) + bias
     weights = jax.nn.softmax(scores.astype(softmax_dtype or scores.dtype)).astype(value.dtype)
@@ -30,7 +30,7 @@ def plain(query, key, value, bias, softmax_dtype=None):
 
 
 def with_dropout(query, key, value, bias):
-    """The same, a tenth of the weights zeroed."""
+    """Return the same, a tenth of the weights zeroed."""
     query, key, value = (x.transpose(0, 2, 1, 3) for x in (query, key, value))
     weights = jax.nn.softmax(query * query.shape[-1] ** -0.5 @ key.transpose(0, 1, 3, 2) + bias)
     keep = jax.random.uniform(jax.random.key(0), weights.shape) >= 0.1
@@ -44,7 +44,7 @@ def library(query, key, value, bias, implementation):
 
 
 def lengths(query, key, value, bias):
-    """cuDNN told how long each row is, in place of a bias."""
+    """Return cuDNN told how long each row is, in place of a bias."""
     real = jnp.sum(bias[:, 0, 0] == 0, axis=-1, dtype=jnp.int32)
     return jax.nn.dot_product_attention(
         query, key, value, key_value_seq_lengths=real, implementation="cudnn"
@@ -62,7 +62,7 @@ WAYS = {
 
 
 def milliseconds(function, *arguments):
-    """Of one of AT_ONCE calls in one program, the median of ROUNDS."""
+    """Return the time of one of AT_ONCE calls in one program, the median of ROUNDS."""
 
     @jax.jit
     def several(*arguments):

@@ -14,7 +14,7 @@ _LINES_AT_ONCE = 1000
 def learn_byte_pairs(
     paths: Iterable[str], vocab_size: int, invalid_utf8: str = "error", progress: bool = False
 ) -> BytePairTokenizer:
-    """The tokeniser of byte pairs learnt from text files.
+    """Return the tokeniser of byte pairs learnt from text files.
 
     Ids as in RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, then the 256 bytes, the pieces in the order
     of their merges, and <mask> last.

@@ -59,7 +59,7 @@ class InputLook:
 
 
 def look(paths: list[str]) -> InputLook:
-    """Reads the beginnings of some of the files."""
+    """Read the beginnings of some of the files."""
     chosen = paths[:: max(1, -(-len(paths) // _FILES))]
     lines, whole, carriage_returns = [], len(chosen) == len(paths), False
     for path in chosen:
@@ -74,7 +74,7 @@ def look(paths: list[str]) -> InputLook:
 
 
 def other_format(found: InputLook) -> str:
-    """What the files are if no plain text; "" where they are."""
+    """Say what the files are if not plain text; "" where they are."""
     sentences = [line for line in found.lines if line]
     if found.carriage_returns:
         return "its lines end with carriage returns alone (tr '\\r' '\\n' makes them lines)"
@@ -97,7 +97,7 @@ def other_format(found: InputLook) -> str:
 
 
 def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
-    """What keeps plain text from being a corpus of sentences; "" where nothing does.
+    """Say what keeps plain text from being a corpus of sentences; "" where nothing does.
 
     Args:
       max_tokens: of a row; longer sentences are cut.
@@ -129,7 +129,7 @@ def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
 
 
 def check(paths: list[str], max_tokens: int = 0, pairs: bool = True) -> None:
-    """Looks at an input before it is read.
+    """Look at an input before it is read.
 
     Args:
       max_tokens: of a row; 0 where any plain text will do.

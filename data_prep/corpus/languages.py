@@ -11,7 +11,7 @@ from official_bert.common.errors import UserError
 
 
 def language_of(path: str) -> str:
-    """The name of the folder that a file lies in."""
+    """Return the name of the folder that a file lies in."""
     return os.path.basename(os.path.dirname(path))
 
 

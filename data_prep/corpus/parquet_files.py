@@ -49,7 +49,8 @@ def column_names(path: str) -> list[str]:
 
 
 def class_names(path: str) -> dict[str, list[str]]:
-    """{column: names of its numbers}, where Hugging Face's `datasets` wrote them into the file.
+    """Return {column: names of its numbers}, where Hugging Face's `datasets` wrote them into the
+    file.
 
     Raises:
       UserError: as `rows`, or what they wrote is damaged.

@@ -40,7 +40,7 @@ _WINDOW = 4_000  # characters that a splitter gets at once
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of one paragraph, each stripped, inner white space made single blanks.
+    """Return the sentences of one paragraph, each stripped, inner white space made single blanks.
 
     Nothing but white space is lost: the sentences joined with blanks are the paragraph.
 
@@ -57,7 +57,7 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
 
 
 def _in_windows(text, split):
-    """What a splitter finds in a text, of which it is given a window at a time.
+    """Yield what a splitter finds in a text, of which it is given a window at a time.
 
     Its time may grow with the square of the text (of a quotation mark that nothing closes, of a
     long row of exclamation marks). The last sentence of a window begins the next one.
@@ -109,7 +109,7 @@ def _split_missed(sentence: str) -> list[str]:
 
 
 def _rejoin(sentences: list[str]) -> list[str]:
-    """Puts a lone title ("Lt.") in front of its name, and marks without words behind their text."""
+    """Put a lone title ("Lt.") in front of its name, and marks without words behind their text."""
     joined = []
     for sentence in sentences:
         wordless = not any(map(str.isalnum, sentence))
@@ -121,7 +121,7 @@ def _rejoin(sentences: list[str]) -> list[str]:
 
 
 def splitter_version(language: str) -> str:
-    """What splits a language, and its version."""
+    """Return the name and version of what splits a language."""
     names = ("nupunkt" if language == "en" else "sentencex", "regex")
     libraries = (f"{name} {importlib.metadata.version(name)}" for name in names)
     return f"{', '.join(libraries)}, rules {_RULES}"
@@ -175,28 +175,29 @@ _UNMARKED_END = _compile(
 
 
 def ends(text: str) -> bool:
-    """Whether a sentence ends in a text, or its script does not mark where."""
+    """Return whether a sentence ends in a text, or its script does not mark where."""
     return bool(_END.search(text)) or writes_no_ends(text)
 
 
 def closes(text: str) -> bool:
-    """Whether a line ends with a mark, be it a full stop or a comma."""
+    """Return whether a line ends with a mark, be it a full stop or a comma."""
     return bool(_LAST.search(text))
 
 
 def writes_no_ends(text: str) -> bool:
-    """Whether most letters of a text are of scripts that mark no sentence ends."""
+    """Return whether most letters of a text are of scripts that mark no sentence ends."""
     unmarked = len(_UNMARKED_LETTER.findall(text))
     return unmarked > 0 and 2 * unmarked > len(_LETTER.findall(text))
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character is of Chinese or Japanese, where no blank joins lines."""
+    """Return whether a character is of Chinese or Japanese, where no blank joins lines."""
     return bool(_UNSPACED.match(character))
 
 
 def corrected(text: str, sentences: list[str]) -> list[str]:
-    """A splitter's sentences of a text, cut at the ends that it missed and not at abbreviations.
+    """Return a splitter's sentences of a text, cut at the ends that it missed and not at
+    abbreviations.
 
     Text in Latin, Greek or Cyrillic letters without marks of other scripts stays as it was.
 
@@ -222,7 +223,7 @@ def _starts(text, sentences):
 
 
 def _goes_on(text, start, own_stop):
-    """Whether a sentence that a splitter ended before `start` goes on there."""
+    """Return whether a sentence that a splitter ended before `start` goes on there."""
     before = text[max(0, start - _LONGEST_ABBREVIATION) : start].rstrip()
     if before[-1:] in _COMMAS:
         return True

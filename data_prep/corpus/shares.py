@@ -56,18 +56,18 @@ def check_unknown(unknown: int, total: int, advice: str, accept_loss: bool) -> N
 
 
 def by_reason(lost: Mapping[str, int]) -> list[str]:
-    """The reasons, the largest first."""
+    """Return the reasons, the largest first."""
     items = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
     return [f"{reason}: {number:,}" for reason, number in items if number]
 
 
 def loses_marks(text: str) -> bool:
-    """Whether letters without capitals lose marks in it."""
+    """Return whether letters without capitals lose marks in it."""
     return not text.isascii() and bool(_MARKED.search(unicodedata.normalize("NFD", text)))
 
 
 def warning_of_marks(words: int, total: int) -> str:
-    """What to say where so many of all words lose marks; "" where they are few."""
+    """Return a warning where so many of all words lose marks; "" where they are few."""
     if words <= _MANY_MARKED * total:
         return ""
     return (

@@ -36,7 +36,7 @@ _USUAL_FIELD = "text"
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """How the text of a source is read.
+    """The way in which the text of a source is read.
 
     Attributes:
       layout: of LAYOUTS.
@@ -61,7 +61,7 @@ class Reading:
 
 
 def documents(source: str, reading: Reading, counts: Counter) -> Iterator[list[str]]:
-    """Yields the documents of a source, each as its paragraphs.
+    """Yield the documents of a source, each as its paragraphs.
 
     Args:
       counts: gets "characters_read" of text, without blanks at the ends of lines, "invalid_utf8",
@@ -106,7 +106,8 @@ def _documents(source, reading, titles, counts, lost):
 
 
 def find_layout(sources: list[str], wanted: str = "", text_field: str = "") -> str:
-    """The layout of some sources: the wanted one, if it can be theirs, or what their text shows.
+    """Return the layout of some sources: the wanted one, if it can be theirs, or what their text
+    shows.
 
     Raises:
       UserError: an unknown layout, one that cannot be theirs, or nothing is wanted and the text
@@ -142,7 +143,7 @@ _KIND_OF = {"wikiextractor": "WikiExtractor's output", "rows": "a file of JSON L
 
 
 def _shown(path: str, text_field: str) -> str:
-    """The layout that a file's beginning shows; "" where it shows none."""
+    """Return the layout that a file's beginning shows; "" where it shows none."""
     if parquet_files.is_parquet(path):
         return "rows"
     found = look([path])
@@ -173,7 +174,7 @@ def _counted(lines: Iterable[str], counts: Counter) -> Iterator[str]:
 
 
 def _wikiextractor(lines, titles, source, counts, lost) -> Iterator[list[str]]:
-    """<doc id="12" url="..." title="T">, T, paragraphs, </doc>; or a JSON object a line."""
+    """Yield <doc id="12" url="..." title="T">, T, paragraphs, </doc>; or a JSON object a line."""
 
     def kept(paragraph, title):
         counts["characters_read"] += len(paragraph)
@@ -245,7 +246,8 @@ def _parquet_texts(path: str, fields: list[str]) -> Iterator[tuple[object, str]]
 
 
 def _paragraphs_of(rows, counts) -> Iterator[list[str]]:
-    """The whole texts of each document, whose lines are paragraphs; no line of them is a title."""
+    """Yield the whole texts of each document, whose lines are paragraphs; no line of them is a
+    title."""
     for _, group in itertools.groupby(rows, lambda row: row[0]):
         document = []
         for _, text in group:

@@ -43,7 +43,7 @@ class DamagedFile(UserError):
 
 
 def text_lines(path: str, invalid_utf8: str = "", counts: Counter | None = None) -> Iterator[str]:
-    """Yields the lines of one text file, plain or compressed, without their line ends.
+    """Yield the lines of one text file, plain or compressed, without their line ends.
 
     Only a newline ends a line (with or without a carriage return), as in the original; other
     Unicode separators stay inside it. A byte order mark at the start of the file is dropped.
@@ -62,7 +62,7 @@ def text_lines(path: str, invalid_utf8: str = "", counts: Counter | None = None)
 def decode_lines(
     lines: Iterable[bytes], name: str, invalid_utf8: str = "", counts: Counter | None = None
 ) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line) of an open binary file or stream.
+    """Yield (line number from 1, line) of an open binary file or stream.
 
     Args:
       lines: the file, or its lines.
@@ -125,7 +125,7 @@ def _line(file, name: str) -> bytes:
 
 
 def open_bytes(path: str) -> io.BufferedReader:
-    """Opens a file, local or remote, as its content: unpacked, and UTF-8 where it was UTF-16.
+    """Open a file, local or remote, as its content: unpacked, and UTF-8 where it was UTF-16.
 
     Only a file that `is_plain` can be sought in.
 
@@ -148,7 +148,7 @@ def open_bytes(path: str) -> io.BufferedReader:
 
 
 def plain_stream(stream, name: str = "standard input") -> io.BufferedReader:
-    """A stream whose bytes are its text, from its first one on.
+    """Return a stream whose bytes are its text, from its first one on.
 
     Raises:
       UserError: it is packed, UTF-16 or of a kind that is not read here.
@@ -162,13 +162,14 @@ def plain_stream(stream, name: str = "standard input") -> io.BufferedReader:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a file's bytes are its text: neither packed nor UTF-16."""
+    """Return whether a file's bytes are its text: neither packed nor UTF-16."""
     with storage.reading(path) as file:
         return _kind(file, path) is None
 
 
 def _kind(file: io.BufferedReader, path: str):
-    """(name, function of the file that gives its content) by the first bytes; None for text."""
+    """Return (name, function of the file that gives its content) by the first bytes; None for
+    text."""
     start = file.peek(24)[:24]
     for magic, name, unpack in _KINDS:
         if start.startswith(magic) and (name != "bzip2" or start[4:10] in _BZIP2_BLOCKS):
@@ -286,7 +287,7 @@ class _Frames(_Pieces):
         return piece
 
     def _has_more(self, kind: re.Pattern) -> bool:
-        """Whether bytes of that kind follow; others are passed over."""
+        """Return whether bytes of that kind follow; others are passed over."""
         while (found := kind.search(self._data, self._at)) is None:
             self._data, self._at = self._file.read(_PACKED), 0
             if not self._data:
@@ -378,7 +379,8 @@ _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 
 
 def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]:
-    """Stretches of about `wanted` bytes of a file of `size` bytes; None stands for its end."""
+    """Return stretches of about `wanted` bytes of a file of `size` bytes; None stands for its
+    end."""
     number = size // wanted
     if number < 2 or not is_plain(path):
         return [(0, None)]
@@ -387,7 +389,7 @@ def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]
 
 
 def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-    """The lines of the documents of a stretch, some thousand at once, each with its newline.
+    """Yield the lines of the documents of a stretch, some thousand at once, each with its newline.
 
     The last line of a file gets one; a byte order mark goes.
 
@@ -416,7 +418,8 @@ def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[
 
 
 def _next_document(file, path, place, limit=None):
-    """The end of the first blank line that begins at `place` or later, or the end of the file.
+    """Return the end of the first blank line that begins at `place` or later, or the end of the
+    file.
 
     None where no blank line begins before `limit`: the documents there belong to later stretches.
     """

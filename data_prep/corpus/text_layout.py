@@ -43,7 +43,7 @@ _GUTENBERG = re.compile(r"\*\*\* ?(START|END) OF (THE|THIS) PROJECT GUTENBERG")
 def chapters(
     lines: Iterable[str], join: str = " ", lost: Counter | None = None
 ) -> Iterator[list[str]]:
-    """A book's chapters: a blank line separates paragraphs, wrapped lines are joined.
+    """Yield a book's chapters: a blank line separates paragraphs, wrapped lines are joined.
 
     A heading ("CHAPTER IV", "Book One", "XII.", "3", "Preface", a Chinese "第三回") ends a chapter.
     Headings, the title below a heading, page numbers, lines of the table of contents and whatever
@@ -110,7 +110,8 @@ def articles(
     titles: "Titles | None" = None,
     lost: Counter | None = None,
 ) -> Iterator[list[str]]:
-    """Articles of extracted Wikipedia text: a blank line between articles, a line a paragraph.
+    """Yield articles of extracted Wikipedia text: a blank line between articles, a line a
+    paragraph.
 
     Args:
       lines: the file's lines; read as they are needed.
@@ -133,7 +134,7 @@ def articles(
 
 @dataclass
 class Titles:
-    """Which lines are section titles.
+    """A rule that tells section titles from other lines.
 
     Attributes:
       keep: none is left out.
@@ -147,7 +148,7 @@ class Titles:
     lines: int = 0
 
     def keeps(self, text: str, lost: Counter) -> bool:
-        """Whether a line is text; counts the characters of titles."""
+        """Return whether a line is text; counts the characters of titles."""
         self.lines += 1
         title = is_section_title(text, stops=True)
         unmarked = title and is_section_title(text)
@@ -159,7 +160,8 @@ class Titles:
 
 
 def whole_file(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
-    """The file as one document: a blank line separates paragraphs, wrapped lines are joined."""
+    """Yield the file as one document: a blank line separates paragraphs, wrapped lines are
+    joined."""
     parts = itertools.groupby(lines, key=lambda line: bool(line.strip()))
     document = [join_lines(list(part), join) for is_text, part in parts if is_text]
     if document:
@@ -167,7 +169,7 @@ def whole_file(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
 
 
 def each_line(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Every line that is not blank as a document of its own, such as reviews or comments."""
+    """Yield every line that is not blank as a document of its own, such as reviews or comments."""
     for line in lines:
         text = " ".join(line.split())
         if text:
@@ -175,7 +177,7 @@ def each_line(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def join_lines(lines: list[str], join: str = " ") -> str:
-    """One paragraph from its lines.
+    """Return one paragraph from its lines.
 
     A word broken at a hyphen keeps the hyphen and gets no blank; no blank comes between Chinese or
     Japanese characters, whatever `join` is.
@@ -191,7 +193,7 @@ def join_lines(lines: list[str], join: str = " ") -> str:
 
 
 def is_section_title(text: str, stops: bool = False) -> bool:
-    """Whether a whole line is a section title: a few words that no mark ends.
+    """Return whether a whole line is a section title: a few words that no mark ends.
 
     Where a script marks no sentence ends, no line is.
 
@@ -206,7 +208,7 @@ def is_section_title(text: str, stops: bool = False) -> bool:
 
 
 def numbered_headings(lines: Iterable[str]) -> int:
-    """How many lines head a chapter by its number ("CHAPTER IV", "XII.", "第三回")."""
+    """Return how many lines head a chapter by its number ("CHAPTER IV", "XII.", "第三回")."""
     kinds = (_NUMBERED, _ROMAN_HEADING, _CHINESE_HEADING)
     headings = filter(_is_heading, (line.strip() for line in lines))
     return sum(any(kind.match(line) for kind in kinds) for line in headings)
@@ -240,7 +242,7 @@ def _is_unwrapped(lines: list[str]) -> bool:
 
 
 def _numbers_are_headings(lines: list[str]) -> bool:
-    """Whether lines like "3" head chapters; else they are page numbers.
+    """Return whether lines like "3" head chapters; else they are page numbers.
 
     They are headings where no other heading is and 3,000 characters, more than a page, lie between.
     """

@@ -32,7 +32,7 @@ def is_tfds(name: str) -> bool:
 
 
 def slices(name: str, documents_per_slice: int = 20_000) -> list[str]:
-    """Names for consecutive parts of a corpus, which can be read side by side.
+    """Return names for consecutive parts of a corpus, which can be read side by side.
 
     Raises:
       UserError: the data set or split does not exist, or cannot be prepared.
@@ -47,7 +47,7 @@ def slices(name: str, documents_per_slice: int = 20_000) -> list[str]:
 
 
 def size(name: str) -> tuple[int, str]:
-    """The number of documents of a corpus, and its version."""
+    """Return the number of documents of a corpus, and its version."""
     dataset, split = _parse(name)
     builder = _builder(dataset)
     _, start, end = _range(builder, name, split)
@@ -60,7 +60,7 @@ def documents(
     counts: Counter | None = None,
     lost: Counter | None = None,
 ) -> Iterator[list[str]]:
-    """Yields the corpus's documents, in the order of its files, each as its paragraphs.
+    """Yield the corpus's documents, in the order of its files, each as its paragraphs.
 
     Args:
       titles, counts, lost: as `sources.documents` has them.
@@ -156,7 +156,7 @@ def _builder(dataset: str):
 
 
 def _range(builder, name: str, split: str) -> tuple[str, int, int]:
-    """A split such as "train[10%:20%]" as ("train", first document, end)."""
+    """Return a split such as "train[10%:20%]" as ("train", first document, end)."""
     base = split.partition("[")[0]
     try:
         info = builder.info.splits[split]

@@ -44,7 +44,7 @@ class _Level(NamedTuple):
 
 
 def find_alphabet(counts: Mapping[str, int], coverage: float) -> Alphabet:
-    """The most frequent characters that make up the share `coverage` of the text.
+    """Return the most frequent characters that make up the share `coverage` of the text.
 
     A word with any other character will be [UNK]. Ties go by code point.
     """
@@ -65,7 +65,7 @@ def find_alphabet(counts: Mapping[str, int], coverage: float) -> Alphabet:
 def learn_pieces(
     counts: Mapping[str, int], alphabet: Alphabet, num_pieces: int, num_iterations: int = 4
 ) -> list[str]:
-    """The pieces of two or more characters, and the alphabet's `##c`, most used first.
+    """Return the pieces of two or more characters, and the alphabet's `##c`, most used first.
 
     Args:
       counts: how often each word occurs.
@@ -114,7 +114,8 @@ def _choose(text, levels, num_pieces, num_iterations, floor):
 
 
 def _keep_most_useful(levels, counts, num_pieces, floor):
-    """Step 2 with the highest threshold that leaves enough nodes, cut to exactly `num_pieces`."""
+    """Take step 2 with the highest threshold that leaves enough nodes, cut to exactly
+    `num_pieces`."""
     low, high = floor, int(max(count.max(initial=0) for count in counts)) + 1
     if _kept(levels, counts, low)[0] < num_pieces:
         return None
@@ -142,7 +143,8 @@ def _keep_most_useful(levels, counts, num_pieces, floor):
 
 
 def _kept(levels, counts, threshold):
-    """How many nodes below the first level reach the threshold, and every node's own count."""
+    """Return how many nodes below the first level reach the threshold, and every node's own
+    count."""
     number, useful = 0, [None] * len(levels)
     covered = np.zeros(len(levels[-1].parents), np.int64)
     for depth in range(len(levels) - 1, -1, -1):
@@ -180,7 +182,7 @@ class _Text:
         self.remaining = np.repeat(self.ends, lengths) - np.arange(len(self.codes))
 
     def trie(self, floor: int) -> list[_Level]:
-        """Levels 1, 2, ... of all substrings that occur at least `floor` times."""
+        """Return levels 1, 2, ... of all substrings that occur at least `floor` times."""
         size = len(self.alphabet.characters)
         # Word-initial characters are symbols of their own.
         symbols = self.codes.copy()
@@ -210,7 +212,8 @@ class _Text:
         return levels[:-1] if len(levels) > 1 else levels
 
     def node_counts(self, level: _Level, starts: np.ndarray | None) -> np.ndarray:
-        """How often each node of a level occurs, at the given starts (bool [characters]) only."""
+        """Count how often each node of a level occurs, at the given starts (bool [characters])
+        only."""
         positions, nodes = level.positions, level.nodes
         if starts is not None:
             chosen = starts[positions]
@@ -218,7 +221,7 @@ class _Text:
         return _histogram(nodes, self.weights[positions], len(level.parents))
 
     def cuts(self, levels: list[_Level], keeps: list[np.ndarray]) -> np.ndarray:
-        """Where the greedy tokeniser begins a piece (bool [characters])."""
+        """Return where the greedy tokeniser begins a piece (bool [characters])."""
         begins = np.zeros(len(self.codes), bool)
         longest = self._longest_match(levels, keeps)
         positions, ends = self.starts, self.ends
@@ -237,7 +240,7 @@ class _Text:
         return longest
 
     def pieces_by_use(self, levels: list[_Level], keeps: list[np.ndarray]) -> list[str]:
-        """The kept nodes as strings, most used first."""
+        """Return the kept nodes as strings, most used first."""
         begins, longest = self.cuts(levels, keeps), self._longest_match(levels, keeps)
         characters = np.array(self.alphabet.characters, dtype=object)
         size = len(characters)

@@ -19,7 +19,7 @@ from official_bert.common.errors import check_installed
 
 
 class BeamWorkers:
-    """What `data_prep.jobs.workers.LocalWorkers` is, on a Beam runner.
+    """The work of `data_prep.jobs.workers.LocalWorkers`, on a Beam runner.
 
     Args:
       runner: a Beam runner's name: DirectRunner, DataflowRunner, FlinkRunner, SparkRunner,
@@ -44,7 +44,7 @@ class BeamWorkers:
         return None
 
     def run(self, function: Callable[[dict], dict], tasks: list[dict], title: str) -> list[dict]:
-        """Runs the tasks that have no summary yet; returns the summaries of all, in their order."""
+        """Run the tasks that have no summary yet; return the summaries of all, in their order."""
         import apache_beam as beam
 
         missing = missing_tasks(tasks)

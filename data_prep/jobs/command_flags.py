@@ -20,7 +20,7 @@ _OF_CALLERS = ("inputs", "progress", "workers")  # which commands set otherwise
 
 
 def define(function, skip=(), least=None, unset=False, **choices) -> None:
-    """Defines a flag for each parameter of a function, or field of a dataclass.
+    """Define a flag for each parameter of a function, or field of a dataclass.
 
     Args:
       skip: parameters without a flag of their name.
@@ -48,14 +48,14 @@ def define(function, skip=(), least=None, unset=False, **choices) -> None:
 
 
 def parameters(function, skip=()) -> list[inspect.Parameter]:
-    """Those that have a flag."""
+    """Return the parameters that have a flag."""
     skip = (*_OF_CALLERS, *skip)
     every = inspect.signature(function).parameters.values()
     return [one for one in every if one.name not in skip and one.kind != one.VAR_KEYWORD]
 
 
 def values(function) -> dict:
-    """{parameter: value} of the parameters that have a flag of their name.
+    """Return {parameter: value} of the parameters that have a flag of their name.
 
     Raises:
       UserError: one that has to be given is empty.

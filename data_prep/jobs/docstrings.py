@@ -6,7 +6,7 @@ import textwrap
 
 
 def arguments(docstring: str | None) -> dict[str, str]:
-    """{name: its description} of the parts "Args" and "Attributes" of a docstring."""
+    """Return {name: its description} of the parts "Args" and "Attributes" of a docstring."""
     found = {}
     body = inspect.cleandoc(docstring or "")
     for part in re.findall(r"^(?:Args|Attributes):\n((?:  .*\n?|\n)*)", body, re.MULTILINE):

@@ -50,7 +50,7 @@ class Processes:
             self._pool = None
 
     def start(self, *needed) -> None:
-        """Starts them now rather than with the first work: before this process has threads.
+        """Start them now rather than with the first work: before this process has threads.
 
         Args:
           *needed: what they will be given.
@@ -73,7 +73,7 @@ class Processes:
             self._pool.submit(os.getpid)  # the first task starts the processes
 
     def map(self, function: Callable, items: Iterable, in_order: bool = True) -> Iterator:
-        """Yields function(item) of every item: in their order, or as they are done.
+        """Yield function(item) of every item: in their order, or as they are done.
 
         Four items a process are taken at a time, so neither items nor results pile up.
 
@@ -112,7 +112,7 @@ def _next(waiting, in_order):
 
 
 def _context(*needed):
-    """How processes start that are given these objects.
+    """Return the context in which processes start that are given these objects.
 
     Forked ones work at once; but of a process that has threads, as backends have, a copy may hang.
     """
@@ -146,6 +146,6 @@ def _begin(prepare):
 
 
 def _end_with_parent():
-    """Ends this worker when the process that started it was killed: nobody would ever stop it."""
+    """End this worker when the process that started it was killed: nobody would ever stop it."""
     multiprocessing.parent_process().join()
     os._exit(1)

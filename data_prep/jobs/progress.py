@@ -7,7 +7,7 @@ _SECONDS_BETWEEN_LINES = 30
 
 
 def progress_bar(show: bool, **options):
-    """A tqdm bar, as a context; see `stream`.
+    """Return a tqdm bar, as a context; see `stream`.
 
     Args:
       show: False gives a bar that does nothing.
@@ -21,7 +21,7 @@ def progress_bar(show: bool, **options):
 
 
 def stream():
-    """What tqdm gets as its `file`: stderr where that is a terminal, else one that writes a line of
+    """Return tqdm's `file`: stderr where that is a terminal, else one that writes a line of
     the log now and then."""
     return sys.stderr if sys.stderr.isatty() else _Lines(sys.stderr)
 
@@ -35,7 +35,7 @@ class _Lines:
         self._written = time.monotonic()
 
     def write(self, text):
-        """Takes what a bar writes: each refresh begins with a carriage return, the end is "\\n"."""
+        """Take what a bar writes: each refresh begins with a carriage return, the end is "\\n"."""
         shown = text.rpartition("\r")[2].strip()
         self._newest = shown or self._newest
         now = time.monotonic()

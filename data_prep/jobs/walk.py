@@ -16,12 +16,12 @@ _MAGIC = re.compile(r"[*?[]")
 
 
 def files_below(folder: str | os.PathLike) -> list[str]:
-    """The files in a folder, at any depth, sorted; without hidden ones."""
+    """Return the files in a folder, at any depth, sorted; without hidden ones."""
     return sorted(path for path, is_file in _walk(os.fspath(folder)) if is_file)
 
 
 def matches(pattern: str | os.PathLike, folders: bool = False) -> list[str]:
-    """The files of a name or a pattern, sorted; `**` stands for folders at any depth.
+    """Return the files of a name or a pattern, sorted; `**` stands for folders at any depth.
 
     Names that begin with a dot match only patterns that do.
 
@@ -49,7 +49,7 @@ def _counts(path: str, folders: bool) -> bool:
 
 
 def _step(folder: str, part: str) -> Iterator[str]:
-    """The paths in a folder that one part of a pattern names."""
+    """Yield the paths in a folder that one part of a pattern names."""
     exact = os.path.join(folder, part)
     if part == "**":
         yield folder
@@ -63,7 +63,8 @@ def _step(folder: str, part: str) -> Iterator[str]:
 
 
 def _walk(folder: str) -> Iterator[tuple[str, bool]]:
-    """(path, whether it is a file) of all in a folder that is not hidden, those above first."""
+    """Yield (path, whether it is a file) of all in a folder that is not hidden, those above
+    first."""
     folders, seen = [folder], {os.path.realpath(folder or ".")}
     while folders:
         further = []

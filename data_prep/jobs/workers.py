@@ -18,12 +18,12 @@ from data_prep.jobs.progress import progress_bar
 
 
 def task(output: str, **more) -> dict:
-    """A task whose files begin with `output`; its summary lies beside them."""
+    """Return a task whose files begin with `output`; its summary lies beside them."""
     return {**more, "output": output, "summary": f"{output}.summary"}
 
 
 def run_task(function: Callable[[dict], dict], task: dict) -> None:
-    """Runs one task, marks it as done and removes what it used up.
+    """Run one task, mark it as done and remove what it used up.
 
     Nothing happens where it is done already: clusters repeat work whose end they have not heard of.
     """
@@ -36,7 +36,7 @@ def run_task(function: Callable[[dict], dict], task: dict) -> None:
 
 
 def missing_tasks(tasks: list[dict]) -> list[dict]:
-    """The tasks that are not done yet."""
+    """Return the tasks that are not done yet."""
     folders = {os.path.dirname(task["summary"]) for task in tasks}
     done = {folder: set(storage.list_folder(folder)) for folder in folders}
     return [
@@ -47,7 +47,7 @@ def missing_tasks(tasks: list[dict]) -> list[dict]:
 
 
 def summaries(tasks: list[dict]) -> list[dict]:
-    """What the finished tasks returned; read side by side, for remote files answer slowly."""
+    """Read what the finished tasks returned, side by side, for remote files answer slowly."""
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         return list(pool.map(storage.read_json, (task["summary"] for task in tasks)))
 
@@ -72,7 +72,7 @@ class LocalWorkers:
         self._processes.__exit__(*error)
 
     def run(self, function: Callable[[dict], dict], tasks: list[dict], title: str) -> list[dict]:
-        """Runs the tasks that have no summary yet; returns the summaries of all, in their order.
+        """Run the tasks that have no summary yet; return the summaries of all, in their order.
 
         Raises:
           UserError: from a task, or when a worker process died.

@@ -17,7 +17,8 @@ MOST_FILES = 64  # that a task reads from
 
 
 def groups(files: int) -> list[tuple[int, int]]:
-    """(first, last + 1) of the files to join, as many groups as files in each; [] for few files."""
+    """Return (first, last + 1) of the files to join, as many groups as files in each; [] for few
+    files."""
     if files <= MOST_FILES:
         return []
     number = math.ceil(math.sqrt(files))
@@ -26,7 +27,7 @@ def groups(files: int) -> list[tuple[int, int]]:
 
 
 def join_tasks(files: list, listed: str, joined: str, **more) -> list[dict]:
-    """One task for each group of files that are joined; none where they are few.
+    """Return one task for each group of files that are joined; none where they are few.
 
     Args:
       files: what is known of each.
@@ -44,7 +45,7 @@ def join_tasks(files: list, listed: str, joined: str, **more) -> list[dict]:
 
 
 def tasks(ranges: int, files: int, range_bytes: float) -> list[tuple[int, int]]:
-    """(first, last + 1) of the ranges that a task collects from `files` files.
+    """Return (first, last + 1) of the ranges that a task collects from `files` files.
 
     Args:
       range_bytes: of one range in all files together.
@@ -54,5 +55,6 @@ def tasks(ranges: int, files: int, range_bytes: float) -> list[tuple[int, int]]:
 
 
 def edges(ranges: int) -> np.ndarray:
-    """uint64 [ranges]: where ranges of equal width begin; 2**64, where they end, is no uint64."""
+    """Return uint64 [ranges]: where ranges of equal width begin; 2**64, where they end, is no
+    uint64."""
     return np.array([(index << 64) // ranges for index in range(ranges)], np.uint64)

@@ -26,7 +26,7 @@ _NEVER = np.uint32(2**32 - 1)
 
 @dataclass(frozen=True)
 class MaskingRates:
-    """What happens to a chosen token; the rows of Table 8.
+    """Rates of what happens to a chosen token; the rows of Table 8.
 
     Attributes:
       mask: share that becomes [MASK].
@@ -90,7 +90,7 @@ class MaskedRows:
 
 
 def prediction_counts(lengths: np.ndarray, masked_lm_prob: float, max_predictions: int):
-    """int64 [rows]: how many tokens of rows of these lengths (with specials) are predicted.
+    """Return int64 [rows]: how many tokens of rows of these lengths (with specials) are predicted.
 
     np.rint rounds halves to even, as Python's round does in the original.
     """
@@ -112,7 +112,7 @@ def mask_rows(
     continues: np.ndarray | None = None,
     spans: Spans | None = None,
 ) -> MaskedRows:
-    """Chooses positions in every row and corrupts them.
+    """Choose positions in every row and corrupt them.
 
     Args:
       input_ids: integers [rows, length]; left as they are.
@@ -170,7 +170,8 @@ def mask_rows(
 
 
 def _choose_pieces(keys, candidates, wanted, slots):
-    """The `wanted` candidates of smallest key in each row: a random choice without repetition.
+    """Return the `wanted` candidates of smallest key in each row: a random choice without
+    repetition.
 
     Returns positions int64 [rows, slots] in ascending order, large where unused, and counts [rows].
     """
@@ -183,7 +184,7 @@ def _choose_pieces(keys, candidates, wanted, slots):
 
 
 def _choose_words(keys, candidates, continues, wanted, slots):
-    """As `_choose_pieces`, by whole words in random order, skipping those that would overflow."""
+    """Choose whole words in random order, skipping those that would overflow."""
     rows, length = keys.shape
     at = np.arange(length)
     starts = candidates & ~continues
@@ -199,7 +200,8 @@ def _choose_words(keys, candidates, continues, wanted, slots):
 
 
 def taken_words(order, words, sizes, wanted) -> np.ndarray:
-    """bool [rows, N]: the words that are taken in their order, but for those that would overflow.
+    """Return bool [rows, N]: the words that are taken in their order, but for those that would
+    overflow.
 
     Args:
       order: int [rows, N], the number of the word that comes next.
@@ -221,8 +223,8 @@ def taken_words(order, words, sizes, wanted) -> np.ndarray:
 
 
 def places(taken, slots: int, *values) -> list[np.ndarray]:
-    """int64 [rows, slots] of `taken`, bool [rows, length]: the places that are, ascending, large
-    where there are no more; and likewise what `values`, [rows, length], have there."""
+    """Return int64 [rows, slots] of `taken`, bool [rows, length]: the places that are, ascending,
+    large where there are no more; and likewise what `values`, [rows, length], have there."""
     counts = np.count_nonzero(taken, axis=1)
     row, place = np.nonzero(taken)
     rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -233,7 +235,7 @@ def places(taken, slots: int, *values) -> list[np.ndarray]:
 
 
 def _choose_spans(keys, words, candidates, continues, wanted, slots):
-    """Runs of whole words, from first words in random order, until the row has its predictions.
+    """Run of whole words, from first words in random order, until the row has its predictions.
 
     A run ends early where its segment ends, where a chosen run begins, and where one more word
     would be too many; a first word that is chosen already or too long alone is skipped.
@@ -279,6 +281,6 @@ def _choose_spans(keys, words, candidates, continues, wanted, slots):
 
 
 def _widen(array, width):
-    """Pads the last axis with zeros to `width`: slots that a short row can never fill."""
+    """Pad the last axis with zeros to `width`: slots that a short row can never fill."""
     missing = width - array.shape[1]
     return array if missing == 0 else np.pad(array, ((0, 0), (0, missing)))

@@ -59,7 +59,7 @@ class SegmentPairs:
         return len(self.a_start)
 
     def take(self, rows) -> "SegmentPairs":
-        """The pairs at `rows`: indices, a slice or a boolean mask."""
+        """Return the pairs at `rows`: indices, a slice or a boolean mask."""
         return SegmentPairs(**{name: values[rows] for name, values in vars(self).items()})
 
 
@@ -72,7 +72,7 @@ def segment_pairs(
     two_sentences: bool = False,
     random_share: float = 0.5,
 ) -> SegmentPairs:
-    """Draws the pairs of a block of documents, once for each stream.
+    """Draw the pairs of a block of documents, once for each stream.
 
     Args:
       sentence_offsets: int [sentences + 1]; sentence s is tokens[offsets[s]:offsets[s + 1]], never
@@ -110,7 +110,7 @@ def segment_pairs(
 def _chunks(
     offsets, documents, max_tokens, short_seq_prob, streams, two_sentences, random_share
 ) -> SegmentPairs:
-    """All pairs before truncation, in the order of the steps."""
+    """Return all pairs before truncation, in the order of the steps."""
     number = len(documents) - 1
     draw = LockstepDraws(streams)
     duplication, document, target = first_targets(draw, number, max_tokens, short_seq_prob)
@@ -158,7 +158,7 @@ def _chunks(
 
 
 def joined(steps: list[SegmentPairs]) -> SegmentPairs:
-    """The pairs of all steps, one after another."""
+    """Return the pairs of all steps, one after another."""
     if not steps:
         return SegmentPairs(*(np.zeros(0, bool if i == 4 else np.int64) for i in range(9)))
     return SegmentPairs(
@@ -167,7 +167,7 @@ def joined(steps: list[SegmentPairs]) -> SegmentPairs:
 
 
 def first_targets(draw: "LockstepDraws", documents: int, max_tokens: int, short_seq_prob: float):
-    """One entry for each (duplication, document), ordered by duplication.
+    """Return one entry for each (duplication, document), ordered by duplication.
 
     Returns:
       duplication, document, and the target length of the document's rows, int64 each.
@@ -180,7 +180,8 @@ def first_targets(draw: "LockstepDraws", documents: int, max_tokens: int, short_
 
 
 def _random_documents(draw, duplication, current, number):
-    """A document for each row, drawn again (ten draws in all) while it is the current one."""
+    """Return a document for each row, drawn again (ten draws in all) while it is the current
+    one."""
     drawn = below(draw(duplication, 1)[0], number)
     for _ in range(_DOCUMENT_DRAWS - 1):
         again = np.flatnonzero(drawn == current)
@@ -203,7 +204,7 @@ def _random_passages(draw, duplication, offsets, documents, document, wanted):
 
 
 def _truncate(pairs, rows, max_tokens, stream):
-    """Takes tokens off the longer segment (B when equal) until both fit, from a random end each.
+    """Take tokens off the longer segment (B when equal) until both fit, from a random end each.
 
     One token at a time this ends where the closed form below ends: the longer segment shrinks to
     what the shorter one leaves, or both to one half (A to the larger half).
@@ -221,7 +222,8 @@ def _truncate(pairs, rows, max_tokens, stream):
 
 
 def _heads(tosses, stream):
-    """int64: how many of `tosses[i]` fair coins show heads: how many tokens leave in front."""
+    """Return int64: how many of `tosses[i]` fair coins show heads: how many tokens leave in
+    front."""
     heads = np.zeros(len(tosses), np.int64)
     rows = np.flatnonzero(tosses)
     if not len(rows):
@@ -236,7 +238,7 @@ def _heads(tosses, stream):
 
 
 def _ones(words):
-    """int64: the number of set bits of each uint64."""
+    """Return int64: the number of set bits of each uint64."""
     return _ONES_OF_16_BITS[words.view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.int64)
 
 
@@ -253,7 +255,8 @@ class LockstepDraws:
         self.duplications = len(streams)
 
     def __call__(self, duplication, numbers) -> np.ndarray:
-        """uint64 [numbers, rows]; `duplication` is ascending, so each stream fills one stretch."""
+        """Return uint64 [numbers, rows]; `duplication` is ascending, so each stream fills one
+        stretch."""
         counts = np.bincount(duplication, minlength=len(self._streams))
         return np.concatenate(
             [
@@ -271,7 +274,7 @@ def single_segments(
     short_seq_prob: float,
     streams: list[RandomStream],
 ) -> SegmentPairs:
-    """Rows of one segment: A, and a B of no tokens. Arguments as in `segment_pairs`.
+    """Return rows of one segment: A, and a B of no tokens. Arguments as in `segment_pairs`.
 
     A sentence that does not fit begins the next row; one that fits in no row loses its end.
     """

@@ -29,19 +29,20 @@ class RandomStream:
         self._generator = Philox(key=key)
 
     def raw(self, size: int) -> np.ndarray:
-        """uint64 [size], every bit random."""
+        """Return uint64 [size], every bit random."""
         return self._generator.random_raw(size)
 
     def uniform(self, size: int) -> np.ndarray:
-        """float64 [size] in [0, 1)."""
+        """Return float64 [size] in [0, 1)."""
         return uniform(self.raw(size))
 
 
 def uniform(raw: np.ndarray) -> np.ndarray:
-    """float64 in [0, 1) from the upper 53 bits of uint64 numbers."""
+    """Return float64 in [0, 1) from the upper 53 bits of uint64 numbers."""
     return (raw >> np.uint64(11)) * 2.0**-53
 
 
 def below(raw: np.ndarray, bound) -> np.ndarray:
-    """int64 in [0, bound) from uint64 numbers; `bound` is a number or an array of their shape."""
+    """Return int64 in [0, bound) from uint64 numbers; `bound` is a number or an array of their
+    shape."""
     return (uniform(raw) * bound).astype(np.int64)

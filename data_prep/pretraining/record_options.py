@@ -22,7 +22,8 @@ OF_STORE = (
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What decides the content of the records; the original's names and defaults where it has them.
+    """Options that decide the content of the records; the original's names and defaults where it
+    has them.
 
     Attributes:
       max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.

@@ -22,7 +22,7 @@ _HELD_OUT_BLOCKS = 1 << 32  # block numbers of the held-out split start here
 
 
 def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, work: str):
-    """One task of `make_rows` for each block of a split."""
+    """Return a task of `make_rows` for each block of a split."""
     options = options_of_rows(options)
     return [
         workers.task(
@@ -38,12 +38,13 @@ def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, wo
 
 
 def options_of_rows(options: dict) -> dict:
-    """The options that rows depend on; the list of inputs, in every task, would fill the memory."""
+    """Return the options that rows depend on; the list of inputs, in every task, would fill the
+    memory."""
     return {name: value for name, value in options.items() if name != "inputs"}
 
 
 def make_rows(task: dict) -> dict:
-    """Pairs and masks of one block, for every duplication.
+    """Return pairs and masks of one block, for every duplication.
 
     Writes OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), both sorted by key.
 
@@ -94,7 +95,7 @@ def make_rows(task: dict) -> dict:
 
 
 def row_dtype(options: dict, vocab_size: int) -> np.dtype:
-    """A row between the steps: what cannot be computed again from the rest."""
+    """Return a row between the steps: what cannot be computed again from the rest."""
     token = token_dtype(vocab_size)
     fields = [("key", "<u8"), ("input_ids", token, options["max_seq_length"])]
     fields += [("a_length", "<u2"), ("b_length", "<u2"), ("is_random", "u1")]
@@ -106,7 +107,7 @@ def row_dtype(options: dict, vocab_size: int) -> np.dtype:
 
 
 def row_checks(rows: np.ndarray) -> np.ndarray:
-    """uint64 [rows]: a checksum of each row, for its field `check`.
+    """Return uint64 [rows]: a checksum of each row, for its field `check`.
 
     A sum of 64-bit words times odd numbers, modulo 2**64: no change of one word can leave it as it
     was. (A CRC-32C of every row, from Python, would take five times as long.)
@@ -124,7 +125,7 @@ def _odd_numbers(count):
 
 
 def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
-    """The features of `data_prep.records.SCHEMA` of rows of `row_dtype`."""
+    """Return the features of `data_prep.records.SCHEMA` of rows of `row_dtype`."""
     before, between = _before(options["max_seq_length"]), options["separators"]
     b_start = rows["a_length"].astype(np.int64) + 1 + between
     real = before[b_start + rows["b_length"] + 1]
@@ -144,8 +145,8 @@ def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
 
 
 def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray:
-    """[CLS] A [SEP] B [SEP] or, without separators, [CLS] A [SEP]; padded, masked unless that is
-    left to training time.
+    """Return [CLS] A [SEP] B [SEP] or, without separators, [CLS] A [SEP]; padded, masked unless
+    that is left to training time.
 
     `tokens` has max_seq_length more values at either end.
     """
@@ -203,7 +204,7 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
 
 
 def _stretches(array, starts, length):
-    """[rows, length]: the values from each start on, copied as a whole."""
+    """Return [rows, length]: the values from each start on, copied as a whole."""
     size = array.itemsize
     view = np.ndarray(len(array) - length + 1, f"V{length * size}", array, strides=(size,))
     return view[starts].view(array.dtype).reshape(-1, length)
@@ -211,12 +212,14 @@ def _stretches(array, starts, length):
 
 @functools.lru_cache(maxsize=4)
 def _before(length):
-    """bool [length + 1, length]: row n is true before column n. Rows are taken, not computed."""
+    """Return bool [length + 1, length]: row n is true before column n. Rows are taken, not
+    computed."""
     return np.arange(length) < np.arange(length + 1)[:, None]
 
 
 class _Vocabulary:
-    """What masking needs of a vocabulary: special ids and which entries continue a word."""
+    """The part of a vocabulary that masking needs: special ids and which entries continue a
+    word."""
 
     def __init__(self, tokenizer):
         self.size = tokenizer.vocab_size

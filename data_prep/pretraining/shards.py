@@ -21,7 +21,7 @@ _PACKED_AT_ONCE = 2048  # numpy's temporary arrays stay below the size that mall
 
 
 def row_files(tasks: list[dict], results: list[dict]) -> list[list]:
-    """[path without ending, rows, CRC-32 of the keys] of what `make_rows` or `join` made."""
+    """Return [path without ending, rows, CRC-32 of the keys] of what `make_rows` or `join` made."""
     return [
         [task["output"], result["rows"], result["keys_crc32"]]
         for task, result in zip(tasks, results, strict=True)
@@ -29,7 +29,8 @@ def row_files(tasks: list[dict], results: list[dict]) -> list[list]:
 
 
 def join_tasks(files: list[list], split: str, options: dict, vocab_size: int, work: str):
-    """One task of `join` for each group of files, of `row_files`; none where they are few."""
+    """Return one task of `join` for each group of files, of `row_files`; none where they are
+    few."""
     at = (os.path.join(work, name) for name in (f"blocks-{split}.json", f"joined-{split}"))
     return key_ranges.join_tasks(
         files, *at, options=options_of_rows(options), vocab_size=vocab_size
@@ -37,7 +38,7 @@ def join_tasks(files: list[list], split: str, options: dict, vocab_size: int, wo
 
 
 def join(task: dict) -> dict:
-    """Some files of rows to a larger one, sorted as they are.
+    """Join some files of rows to a larger one, sorted as they are.
 
     Returns:
       Its {"rows", "keys_crc32"}, and the smaller files as "used_up".
@@ -63,7 +64,7 @@ def join(task: dict) -> dict:
 
 
 def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, folder: str):
-    """Tasks of `write_shards`, which hold every shard of a split.
+    """Return tasks of `write_shards`, which hold every shard of a split.
 
     Where the shards of each task begin in all files goes to a table on disk,
     int64 [tasks + 1, files + 1]. Its last column has the checksum of each row.
@@ -100,7 +101,7 @@ def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, f
 
 
 def write_shards(task: dict) -> dict:
-    """Some shards, a TFRecord file each.
+    """Write some shards, a TFRecord file each.
 
     Returns:
       {"shards": [{"file", "examples", "bytes", "crc32c"}]}, their entries in the manifest.
@@ -144,7 +145,7 @@ def _write_shard(task, name, rows):
 
 
 def _table(keys, edges):
-    """int64 [edges + 1, files]: where the ranges begin in each file, and the last one ends.
+    """Return int64 [edges + 1, files]: where the ranges begin in each file, and the last one ends.
 
     Args:
       keys: of each file, sorted.
@@ -157,7 +158,7 @@ def _table_check(row):
 
 
 def _read_rows(paths, dtype, starts, stops):
-    """Rows `start` to `stop` - 1 of each file, found undamaged, and their order by key."""
+    """Return rows `start` to `stop` - 1 of each file, found undamaged, and their order by key."""
     sizes = stops - starts
     rows = np.empty(sizes.sum(), dtype)
     at = np.cumsum(sizes) - sizes

@@ -27,7 +27,8 @@ DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("
 
 
 def tokenise(task: dict) -> dict:
-    """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
+    """Return step 1 for some stretches of files: writes chunks, each with its documents in key
+    order."""
     rules = tuple(zip(Rules._fields, task["rules"], strict=True))
     tokenizer = _tokenizer(task["vocab"], rules, task["vocab_sha256"])
     segmented = task["segmented"]
@@ -94,7 +95,7 @@ def join(task: dict) -> dict:
 
 
 def assemble(task: dict) -> dict:
-    """Step 2 for some blocks: their documents from every chunk, in key order."""
+    """Run step 2 for some blocks: their documents from every chunk, in key order."""
     chunks, table = _slices(*task["slices"])
     first, last = task["blocks"]
     read = _read_slices(chunks, table[first], table[last], np.dtype(task["dtype"]))
@@ -124,7 +125,8 @@ def _write_block(base, documents, sentences, tokens):
 
 
 def _read_slices(chunks, first, last, dtype):
-    """Documents, lengths of sentences and tokens of the slices of all chunks, found undamaged.
+    """Return documents, lengths of sentences and tokens of the slices of all chunks, found
+    undamaged.
 
     Args:
       first, last: int64 [chunks, 3], where the slices begin and end; rows of `slices_of`.
@@ -140,7 +142,7 @@ def _read_slices(chunks, first, last, dtype):
 
 
 def read_documents(chunks: list[dict]) -> list[np.ndarray]:
-    """What each chunk, of the "parts" of `tokenise`, knows of its documents."""
+    """Read what each chunk, of the "parts" of `tokenise`, knows of its documents."""
     return [
         storage.read_array(chunk["path"] + ".documents", DOCUMENT, chunk["documents_crc32"])
         for chunk in chunks
@@ -148,8 +150,8 @@ def read_documents(chunks: list[dict]) -> list[np.ndarray]:
 
 
 def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
-    """int64 [ranges + 1, chunks, 3]: where each range of keys begins in each chunk, and the last
-    one ends: its documents, sentences and tokens.
+    """Return int64 [ranges + 1, chunks, 3]: where each range of keys begins in each chunk, and the
+    last one ends: its documents, sentences and tokens.
 
     Args:
       documents: of each chunk.
@@ -166,19 +168,19 @@ def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1)
 def _slices(path, crc32):
-    """The chunks' names, and the table of `slices_of`, of blocks."""
+    """Return the chunks' names, and the table of `slices_of`, of blocks."""
     chunks = storage.read_json(path + ".json")["chunks"]
     return chunks, storage.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 
 
 def _repaired(lines, invalid_utf8, counts):
-    """Whole lines as UTF-8, those that were not changed and counted."""
+    """Return whole lines as UTF-8, those that were not changed and counted."""
     repaired = decode_lines(lines.split(b"\n")[:-1], "", invalid_utf8, counts)
     return b"".join(f"{line}\n".encode() for _, line in repaired)
 
 
 def _blank(lines, lengths):
-    """bool [lines]: which lines are blank. Others without tokens are empty sentences."""
+    """Return bool [lines]: which lines are blank. Others without tokens are empty sentences."""
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
     blank = lengths == 0
@@ -215,7 +217,7 @@ class _ChunkWriter:
         self._pending.append((np.zeros(0, self._dtype), np.zeros(1, np.int64), np.ones(1, bool)))
 
     def flush(self):
-        """Writes all documents that have ended."""
+        """Write all documents that have ended."""
         if not self._pending:
             return
         tokens, lengths, blank = map(np.concatenate, zip(*self._pending, strict=True))
@@ -239,7 +241,7 @@ class _ChunkWriter:
 
 
 def _documents(tokens, lengths, blank):
-    """DOCUMENT [documents], lengths of sentences, tokens; what is empty is left out."""
+    """Return DOCUMENT [documents], lengths of sentences, tokens; what is empty is left out."""
     kept = lengths > 0
     _, sentences = np.unique(np.cumsum(blank)[kept], return_counts=True)
     lengths = lengths[kept].astype(np.int64)
@@ -251,8 +253,8 @@ def _documents(tokens, lengths, blank):
 
 
 def _document_keys(tokens, lengths):
-    """uint64: a hash of each document's tokens. Equal texts get equal keys, so copies of a document
-    fall on the same side of the held-out split."""
+    """Return uint64: a hash of each document's tokens. Equal texts get equal keys, so copies of a
+    document fall on the same side of the held-out split."""
     content = tokens.astype("<u4").tobytes()
     keys, at = [], 0
     for size in (4 * lengths).tolist():
@@ -263,7 +265,7 @@ def _document_keys(tokens, lengths):
 
 
 def _check_documents(path, documents, sentences, tokens):
-    """Raises UserError unless the slices of a chunk are what was written."""
+    """Raise UserError unless the slices of a chunk are what was written."""
     fits = documents["sentences"].sum() == len(sentences)
     fits = fits and np.array_equal(_checks(documents, sentences), documents["check"])
     if not fits:
@@ -284,7 +286,7 @@ def _checks(documents, sentences):
 
 
 def _key_order(documents, weight=1.0):
-    """The order of documents by key.
+    """Return the order of documents by key.
 
     With a weight of 2.3 a document comes two or three times, with 0.3 three in ten do; the key
     decides, so copies and runs agree.
@@ -298,7 +300,7 @@ def _key_order(documents, weight=1.0):
 
 
 def _taken(documents, sentences, tokens, order):
-    """Some documents, with their sentence lengths and tokens."""
+    """Return some documents, with their sentence lengths and tokens."""
     return (
         documents[order],
         sentences[_runs(documents["sentences"], order)],
@@ -307,7 +309,7 @@ def _taken(documents, sentences, tokens, order):
 
 
 def _runs(lengths, order):
-    """Indices that reorder consecutive runs of these lengths."""
+    """Return indices that reorder consecutive runs of these lengths."""
     starts = offsets_of(lengths)[:-1][order]
     lengths = lengths[order]
     ends = np.cumsum(lengths)
@@ -315,14 +317,15 @@ def _runs(lengths, order):
 
 
 def offsets_of(lengths) -> np.ndarray:
-    """int64 [n + 1]: where runs of these lengths start and the last one ends."""
+    """Return int64 [n + 1]: where runs of these lengths start and the last one ends."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def token_dtype(vocab_size: int, segmented: bool = False):
-    """The integer type of token ids in blocks and rows, twice as many where they are segmented."""
+    """Return the integer type of token ids in blocks and rows, twice as many where they are
+    segmented."""
     return np.dtype("<u2") if vocab_size << segmented <= 1 << 16 else np.dtype("<u4")
 
 

@@ -26,7 +26,7 @@ _LARGEST = (1 << 21) - 1  # of varints of three bytes: any token id, any length 
 
 
 def framed_records(features: dict[str, np.ndarray]) -> bytes:
-    """The content of an uncompressed TFRecord file of these rows, each a tf.Example.
+    """Return the content of an uncompressed TFRecord file of these rows, each a tf.Example.
 
     Args:
       features: name to [rows, values], one or more values a row; integers from 0 to 2**21 - 1
@@ -55,7 +55,7 @@ def framed_records(features: dict[str, np.ndarray]) -> bytes:
 
 
 def framed(record: bytes) -> bytes:
-    """One record of a TFRecord file."""
+    """Return one record of a TFRecord file."""
     return _header(len(record)) + record + masked(google_crc32c.value(record)).to_bytes(4, "little")
 
 
@@ -136,7 +136,7 @@ class _Rows:
             self._constant = b""
 
     def join(self):
-        """The rows one after another, uint8 [bytes], and where each ends, int64 [rows].
+        """Return the rows one after another, uint8 [bytes], and where each ends, int64 [rows].
 
         A row must begin and end with bytes of fixed width, together eight or more.
         """
@@ -162,7 +162,7 @@ class _Rows:
 
 
 def _place(out, at, content):
-    """Copies row i of `content`, uint8 [rows, width], to out[at[i]:at[i] + width]."""
+    """Copy row i of `content`, uint8 [rows, width], to out[at[i]:at[i] + width]."""
     width = content.shape[1]
     # One element for each place where such a row may begin; numpy copies it as a whole.
     windows = np.ndarray(len(out) - width + 1, f"V{width}", out, strides=(1,))
@@ -170,7 +170,7 @@ def _place(out, at, content):
 
 
 def _varints(values):
-    """Base-128 varints of [rows, n] integers, by pairs, for larger pieces are placed faster.
+    """Return Base-128 varints of [rows, n] integers, by pairs, for larger pieces are placed faster.
 
     Returns "<u8" [rows, (n + 1) // 2], the bytes of two varints one after the other, and how many
     bytes these are, uint8.

@@ -11,7 +11,8 @@ _FOLDER = Path(__file__).resolve().parent
 
 
 def corpus_files(name: str = "*") -> list[str]:
-    """The corpus (8.9 MB of text): gzip files, one sentence a line, blank lines between documents.
+    """Return the corpus (8.9 MB of text): gzip files, one sentence a line, blank lines between
+    documents.
 
     Holds no passage of the tasks' dev sets.
 
@@ -28,12 +29,12 @@ def corpus_files(name: str = "*") -> list[str]:
 
 
 def task_names() -> list[str]:
-    """The tasks that `task_dir` knows."""
+    """Return the tasks that `task_dir` knows."""
     return sorted(path.name for path in (_FOLDER / "tasks").iterdir() if path.is_dir())
 
 
 def task_dir(name: str) -> str:
-    """The folder with a task's training and dev examples.
+    """Return the folder with a task's training and dev examples.
 
     "qnli": train.tsv.gz and dev.tsv.gz in GLUE's format;
     "sms_spam": train.tsv and dev.tsv with the columns text, label (ham, spam);

@@ -17,7 +17,7 @@ _MODEL_FIELDS = ("input_ids", "segment_ids", "label_ids", "start_positions", "en
 
 
 def sizes_of(examples: list) -> np.ndarray:
-    """int64 [n]: as how many each counts. One of several sentences says so by its `size`."""
+    """Return int64 [n]: as how many each counts. One of several sentences says so by its `size`."""
     return np.array([getattr(example, "size", 1) for example in examples], np.int64)
 
 
@@ -81,19 +81,19 @@ class TrainBatches:
         self._epoch_rows: tuple[int, list[np.ndarray]] = (-1, [])
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, counted from 0 over all epochs."""
+        """Return the batch of a step, counted from 0 over all epochs."""
         rows = self.rows(step)
         return make_batch(self.features, rows, self.batch_size, int(self._padded[rows].max()))
 
     def rows(self, step: int) -> np.ndarray:
-        """The feature indices of a step's batch."""
+        """Return the feature indices of a step's batch."""
         epoch, position = divmod(step, self.steps_per_epoch)
         if self._epoch_rows[0] != epoch:
             self._epoch_rows = (epoch, self._order(epoch))
         return self._epoch_rows[1][position]
 
     def from_step(self, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
-        """The batches of steps first, first + 1, ..., last - 1."""
+        """Yield the batches of steps first, first + 1, ..., last - 1."""
         for step in range(first, last):
             yield self.batch(step)
 
@@ -113,7 +113,7 @@ class TrainBatches:
 def eval_batches(
     features, batch_size: int, buckets: int | None = 32
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    """(feature indices, batch) over all features, the longest first.
+    """Yield (feature indices, batch) over all features, the longest first.
 
     A batch has `batch_size` rows, of which the first len(indices) are real. `OutputCollector` puts
     the outputs back in order.
@@ -135,14 +135,14 @@ class OutputCollector:
         self._outputs: dict[str, list] = {}
 
     def add(self, rows: np.ndarray, outputs: dict) -> None:
-        """Keeps the first len(rows) rows of each output [B, ...]; anything numpy can read."""
+        """Keep the first len(rows) rows of each output [B, ...]; anything numpy can read."""
         for name, values in outputs.items():
             kept = self._outputs.setdefault(name, [None] * self._rows)
             for row, value in zip(rows, np.asarray(values), strict=False):
                 kept[row] = value
 
     def outputs(self) -> dict[str, list[np.ndarray]]:
-        """{name: one array a feature}.
+        """Return {name: one array a feature}.
 
         Raises:
           ValueError: a feature has no outputs.
@@ -155,12 +155,12 @@ class OutputCollector:
 
 
 def num_batches(num_features: int, batch_size: int) -> int:
-    """Batches of one epoch."""
+    """Return batches of one epoch."""
     return -(-num_features // batch_size)
 
 
 def bucket_lengths(features, buckets: int | None) -> np.ndarray:
-    """The padded length of each feature, [len(features)]."""
+    """Return the padded length of each feature, [len(features)]."""
     if buckets is None:
         return np.full(len(features), features.max_seq_length)
     rounded = -(-features.lengths // buckets) * buckets
@@ -168,7 +168,8 @@ def bucket_lengths(features, buckets: int | None) -> np.ndarray:
 
 
 def make_batch(features, rows, batch_size: int, length: int) -> dict[str, np.ndarray]:
-    """Features `rows` as arrays [batch_size, length] (multiple choice: [batch_size, C, length]).
+    """Return features `rows` as arrays [batch_size, length] (multiple choice: [batch_size, C,
+    length]).
 
     int32 `input_ids`, `input_mask`, `segment_ids`, the labels that the features have (float32 where
     they are numbers, -1 where a token has none) and float32 `example_weights` [batch_size]. Padding

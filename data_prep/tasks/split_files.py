@@ -49,7 +49,7 @@ class SplitTask(FileTask):
         self._held_out_texts: dict[tuple[str, str], set[str]] = {}
 
     def table(self, split: str) -> look.Table:
-        """What the file of a split is found to be."""
+        """Find out what the file of a split is."""
         also = {"also": self.needed, "optional": self.optional}
         if split == "test":
             also = {"optional": (*self.needed, *self.optional)}
@@ -57,7 +57,7 @@ class SplitTask(FileTask):
         return look.look(path, self.wanted, **also, names=self.header, hint=self.hint)
 
     def source(self, split: str) -> tuple[str, bool | None]:
-        """The file of a split, and whether its held-out rows are wanted (None: all rows)."""
+        """Return the file of a split, and whether its held-out rows are wanted (None: all rows)."""
         if split in ("train", "dev") and self.dev_fraction and not self._has_dev_file():
             return self._path("train"), split == "dev"
         return self._path(split), None
@@ -65,7 +65,7 @@ class SplitTask(FileTask):
     def rows(
         self, split: str, table: look.Table, class_column: str = ""
     ) -> Iterator[tuple[int, dict, str]]:
-        """(index, row, what errors call it) of the rows that belong to a split.
+        """Yield (index, row, what errors call it) of the rows that belong to a split.
 
         Rows of one first text stay on one side.
 
@@ -87,7 +87,7 @@ class SplitTask(FileTask):
             raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
 
     def _is_dev(self, path: str, table, class_column: str) -> Callable[[str], bool]:
-        """Whether a row is held out, by its first text."""
+        """Return whether a row is held out, by its first text."""
         if not class_column or class_column not in table.columns:  # "" may be a column
             return lambda text: is_held_out(text, self.dev_fraction)
         key = path, class_column
@@ -96,7 +96,7 @@ class SplitTask(FileTask):
         return self._held_out_texts[key].__contains__
 
     def _of_each_class(self, table, class_column: str) -> set[str]:
-        """The first texts that are held out."""
+        """Return the first texts that are held out."""
         classes: dict[str, str] = {}
         for _, row, _ in _checked(table):
             classes.setdefault(row[table.found[0]], str(row.get(class_column)))
@@ -125,7 +125,7 @@ class SplitTask(FileTask):
 
 
 def split_file(data_dir: str, named: str, usual_names, split: str, other_way: str = "") -> str:
-    """The file of a split.
+    """Return the file of a split.
 
     Args:
       data_dir: a folder, or one file, which is then the training file.
@@ -144,7 +144,7 @@ def split_file(data_dir: str, named: str, usual_names, split: str, other_way: st
 
 
 def read_tfds(name: str, split: str, tfds_dir: str, files: str):
-    """A split of a TFDS dataset, downloaded and prepared where it is not yet.
+    """Return a split of a TFDS dataset, downloaded and prepared where it is not yet.
 
     Args:
       name: of dataset and configuration, such as "glue/rte".
@@ -182,7 +182,7 @@ def read_tfds(name: str, split: str, tfds_dir: str, files: str):
 
 
 def dev_from_train(examples: list, count: int) -> tuple[list, list]:
-    """(training, dev): `count` examples for dev, both in the order given.
+    """Return (training, dev): `count` examples for dev, both in the order given.
 
     Which ones is decided by hashes of their texts: always the same for the same file.
 
@@ -242,7 +242,8 @@ def clusters_of_texts(examples: list) -> list[int]:
 
 
 def _groups(examples: list, shared=None) -> list[list[int]]:
-    """The indices of examples that belong together, each group and all of them in file order."""
+    """Return the indices of examples that belong together, each group and all of them in file
+    order."""
     shared = shared or _runs
     parent = list(range(len(examples)))
 

@@ -31,7 +31,7 @@ def task_column(
     finetune: FinetuneConfig, label: str, task: str, metric: str, data: str, *,
     seeds: tuple[int, ...] = (1,), paper: str = "", note: str = "", **changes,
 ) -> Column:  # fmt: skip
-    """A column of a task.
+    """Return a column of a task.
 
     Args:
       data: its `data_dir`.
@@ -43,7 +43,7 @@ def task_column(
 
 
 def columns_for(finetune: FinetuneConfig, seeds: tuple[int, ...]) -> dict[str, Column]:
-    """Table 5's and 8's tasks with the official files in the usual folders."""
+    """Return table 5's and 8's tasks with the official files in the usual folders."""
     glue = {"MNLI-m": "mnli", "QNLI": "qnli", "MRPC": "mrpc", "SST-2": "sst2"}
     columns = [
         task_column(finetune, name, task, "accuracy", "glue_data", seeds=seeds, paper=name)
@@ -57,7 +57,7 @@ def columns_for(finetune: FinetuneConfig, seeds: tuple[int, ...]) -> dict[str, C
 
 
 def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict) -> dict:
-    """The tasks on substitutes, which their notes describe."""
+    """Return the tasks on substitutes, which their notes describe."""
     columns = columns_for(finetune, seeds)
     changes = {
         "MNLI-m": {
@@ -79,13 +79,14 @@ def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict)
 
 
 def exact_match(squad: Column) -> Column:
-    """The share of exact answers of a SQuAD column's runs, as a column of its own."""
+    """Return the share of exact answers of a SQuAD column's runs, as a column of its own."""
     label = f"{squad.label} exact match"
     return squad.changed(label=label, metric="exact_match", paper_column="", note="")
 
 
 def cloze(records: str, examples: int, label: str = "cloze") -> Column:
-    """Held-out pieces of those records, of so many examples, filled in without fine-tuning."""
+    """Return Held-out pieces of those records, of so many examples, filled in without
+    fine-tuning."""
     return Column(
         label,
         metric="cloze_accuracy",
@@ -128,7 +129,8 @@ ONE_WINDOW = {"context": "answer_sentence", "max_query_length": 24}
 def two_core_columns(
     limits: dict[str, int], restarts: dict[str, tuple[int, ...]] | None = None
 ) -> dict[str, Column]:
-    """The tasks of two cores: those of the paper, and columns that show its effects with less.
+    """Return the tasks of two cores: those of the paper, and columns that show its effects with
+    less.
 
     Args:
       limits: column -> training examples, where not all are used.
@@ -169,7 +171,7 @@ LAST_PIECE = {"label_piece": "last", "context": "sentence"}
 
 
 def tags(label: str, finetune: FinetuneConfig) -> Column:
-    """One of `TAGS`."""
+    """Return one of `TAGS`."""
     column = TAGS[label]
     return task_column(
         finetune, label, "conll2003", "accuracy" if column == "part_of_speech" else "f1",

@@ -22,7 +22,7 @@ COLUMNS = ("SNLI", "QNLI")
 
 
 def of_mean(row: str) -> str:
-    """The row that classifies from the mean."""
+    """Return the row that classifies from the mean."""
     return f"{row}, mean"
 
 

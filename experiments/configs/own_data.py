@@ -61,7 +61,7 @@ def _warmup() -> Ablation:
 
 
 def _both_ways(*rates: float) -> list[tuple[bool, float, float]]:
-    """Settings: with the correction or not, rate, share of the warm-up."""
+    """Return settings: with the correction or not, rate, share of the warm-up."""
     return [(corrected, rate, 0.1) for rate in rates for corrected in (False, True)]
 
 

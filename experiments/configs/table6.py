@@ -111,7 +111,7 @@ def _nested() -> Scale:
 
 
 def with_size(pretrain, layers: int, width: int, heads: int):
-    """The pre-training of a model of that size (L, H, A)."""
+    """Return the pre-training of a model of that size (L, H, A)."""
     bert = pretrain.bert
     # Weights in proportion to 1 / sqrt(width), like the tiny recipe; the paper has 0.02 throughout.
     stddev = bert.initializer_range * (bert.hidden_size / width) ** 0.5

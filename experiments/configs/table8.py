@@ -124,12 +124,13 @@ def get_config(scale: str = "smoke") -> Ablation:
 
 
 def _asked(*claims):
-    """Those that a scale's columns have a comparison for."""
+    """Return the claims that a scale's columns have a comparison for."""
     return tuple(claim for claim in claims if claim.comparisons)
 
 
 def _shortened(phases, scale):
-    """Six pre-trainings: half as long as Table 5's at smoke scale, to end within 5 minutes."""
+    """Return six pre-trainings: half as long as Table 5's at smoke scale, to end within 5
+    minutes."""
     if scale != "smoke":
         return phases
     return tuple(dataclasses.replace(p, num_train_steps=p.num_train_steps // 2) for p in phases)

@@ -8,7 +8,7 @@ _WORDS = 5  # offered for each [MASK]
 
 
 def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: int = 48) -> dict:
-    """What a model makes of one text.
+    """Return what a model makes of one text.
 
     Args:
       loaded: `LoadedModel` with its tokenizer.

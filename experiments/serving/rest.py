@@ -49,7 +49,7 @@ def create_app(
     max_texts=256,
     hosts=("localhost", "127.0.0.1"),
 ) -> flask.Flask:
-    """The application.
+    """Return the application.
 
     Args:
       model: `client.ExportedModel`.
@@ -163,7 +163,7 @@ def create_app(
 
 
 def parse_request(request: Any, signatures: dict, max_texts: int):
-    """Checks a predict request.
+    """Check a predict request.
 
     Args:
       request: the decoded JSON.
@@ -204,7 +204,7 @@ def parse_request(request: Any, signatures: dict, max_texts: int):
 
 
 def format_outputs(outputs: dict[str, Any], by_row: bool) -> dict[str, Any]:
-    """{output: array} as the answer: rows for "instances", columns for "inputs".
+    """Return {output: array} as the answer: rows for "instances", columns for "inputs".
 
     As in TensorFlow Serving, a single output comes without its name.
     """
@@ -221,7 +221,8 @@ def format_outputs(outputs: dict[str, Any], by_row: bool) -> dict[str, Any]:
 
 
 def _json_body() -> Any:
-    """The JSON value of the request's body; halves of surrogate pairs are U+FFFD, as in files."""
+    """Return the JSON value of the request's body; halves of surrogate pairs are U+FFFD, as in
+    files."""
     body = flask.request.get_data(cache=False)
     try:
         value = parse_json(body, "the request", kind=None)
@@ -231,7 +232,7 @@ def _json_body() -> Any:
 
 
 def _columns(instances):
-    """Rows -> columns: a list stays a list, a list of objects becomes an object of lists."""
+    """Return rows -> columns: a list stays a list, a list of objects becomes an object of lists."""
     if not isinstance(instances, list):
         raise RequestError('"instances" must be a list')
     # {"b64": ...} is a value, not a row of named inputs.
@@ -245,7 +246,7 @@ def _columns(instances):
 
 
 def _tensor(name, value, spec, max_texts):
-    """One input as a tensor of its type and shape."""
+    """Return one input as a tensor of its type and shape."""
     import tensorflow as tf
 
     try:
@@ -262,7 +263,7 @@ def _tensor(name, value, spec, max_texts):
 
 
 def _decoded(value):
-    """The value with every {"b64": text} in it as bytes."""
+    """Return the value with every {"b64": text} in it as bytes."""
     if isinstance(value, list):
         return [_decoded(part) for part in value]
     if isinstance(value, dict) and set(value) == {"b64"}:

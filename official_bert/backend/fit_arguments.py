@@ -16,7 +16,7 @@ _BRINGS_ITS_OWN = (
 
 
 def check(model, x, y) -> None:
-    """Raises UserError where arrays or lists are no inputs and labels of a `ModelWithLosses`;
+    """Raise UserError where arrays or lists are no inputs and labels of a `ModelWithLosses`;
     datasets and generators pass unseen."""
     check_inputs(x)
     if model.compiled:
@@ -34,7 +34,7 @@ def check(model, x, y) -> None:
 
 
 def check_inputs(x) -> None:
-    """Raises UserError where arrays or lists hold texts, or a mask that is none."""
+    """Raise UserError where arrays or lists hold texts, or a mask that is none."""
     for value in x.values() if isinstance(x, Mapping) else [x]:
         if _holds_texts(value):
             raise UserError(
@@ -53,7 +53,7 @@ def check_inputs(x) -> None:
 
 
 def check_classes(name: str, labels: np.ndarray, rank: int, classes: int, least: int = 0) -> None:
-    """Raises UserError unless `labels` are whole numbers from `least` to `classes` - 1."""
+    """Raise UserError unless `labels` are whole numbers from `least` to `classes` - 1."""
     if labels.ndim != rank or labels.dtype.kind not in "iub":
         shape = "[rows]" if rank == 1 else "[rows, tokens]"
         raise UserError(

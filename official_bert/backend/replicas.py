@@ -4,19 +4,19 @@ import keras
 
 
 def count() -> int:
-    """The number of replicas that take this step together."""
+    """Return the number of replicas that take this step together."""
     context = _context()
     return context.num_replicas_in_sync if context else 1
 
 
 def number():
-    """The number of this replica, from 0 on: int, or int32 scalar tensor."""
+    """Return the number of this replica, from 0 on: int, or int32 scalar tensor."""
     context = _context()
     return context.replica_id_in_sync_group if context else 0
 
 
 def summed(values):
-    """The sums over all replicas of a list of tensors."""
+    """Return the sums over all replicas of a list of tensors."""
     if count() == 1:
         return values
     import tensorflow as tf

@@ -15,12 +15,14 @@ from official_bert.backend import place_hash
 
 @tf.function(jit_compile=True, reduce_retracing=True, autograph=False)
 def dropout_factors(x, rate: float, seed):
-    """`place_hash.factors` of [N, M], some 25 operations on integers in one pass over memory."""
+    """Return `place_hash.factors` of [N, M], some 25 operations on integers in one pass over
+    memory."""
     return place_hash.factors(x, rate, seed)
 
 
 def dropout(x, rate: float, seed):
-    """`randomness.dropout`: one multiplication forward, one with the same factors backward."""
+    """Return `randomness.dropout`: one multiplication forward, one with the same factors
+    backward."""
     rows = tf.reshape(x, [-1, tf.shape(x)[-1]])  # of one rank: new shapes trace nothing anew
     factors = tf.stop_gradient(dropout_factors(rows, rate, seed))
     return x * tf.reshape(factors, tf.shape(x))
@@ -28,7 +30,7 @@ def dropout(x, rate: float, seed):
 
 @tf.custom_gradient
 def cross_entropy(logits, labels):
-    """-log softmax(logits)[label]: float32 [..., N], int32 [...] in [0, N) -> float32 [...].
+    """Return -log softmax(logits)[label]: float32 [..., N], int32 [...] in [0, N) -> float32 [...].
 
     Logits of a vocabulary are by far the largest tensor of a step, so each pass over them counts:
     the softmax (a oneDNN kernel), two maxima, and a product in the gradient. TensorFlow's own
@@ -54,7 +56,8 @@ def cross_entropy(logits, labels):
 
 
 def dense(x, kernel, bias):
-    """x @ kernel + bias, the bias's gradient as a product with ones: [N, H], [H, M], [M] -> [N, M].
+    """Return x @ kernel + bias, the bias's gradient as a product with ones: [N, H], [H, M], [M] ->
+    [N, M].
 
     TensorFlow's own sum over rows takes about three times as long in bfloat16.
     """
@@ -75,7 +78,8 @@ def dense(x, kernel, bias):
 
 
 def scores_of_table(x, table, bias):
-    """Products with every row of a table, plus a bias or None: [N, H], [V, H], [V] -> [N, V].
+    """Return products with every row of a table, plus a bias or None: [N, H], [V, H], [V] -> [N,
+    V].
 
     The product has the dtype of `x` and `table`; bias and result are float32. With the table
     transposed inside the product its gradient needs no transposition either.
@@ -86,7 +90,7 @@ def scores_of_table(x, table, bias):
 
 @tf.custom_gradient
 def gelu(x):
-    """x * Phi(x), the exact form, with half the passes over memory that autodiff makes.
+    """Return x * Phi(x), the exact form, with half the passes over memory that autodiff makes.
 
     In float32 whatever the dtype: a processor turns bfloat16 into it for every operation anyway.
     """
@@ -104,7 +108,7 @@ def gelu(x):
 
 
 def layer_norm(x, gamma, beta, epsilon: float):
-    """Layer normalisation over the last axis, in float32, with the gradient in closed form.
+    """Return layer normalisation over the last axis, in float32, with the gradient in closed form.
 
     Args:
       x: [..., H] of any float dtype, which is also the result's.

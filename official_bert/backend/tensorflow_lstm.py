@@ -16,19 +16,19 @@ from official_bert.backend.tensorflow_kernels import dense
 
 
 def on_processors() -> bool:
-    """Whether no accelerator is in use, which has LSTMs of its own."""
+    """Return whether no accelerator is in use, which has LSTMs of its own."""
     return {device.device_type for device in tf.config.list_logical_devices()} == {"CPU"}
 
 
 def lstm(x, kernel, recurrent_kernel, bias):
-    """[L, B, I], [I, 4 U], [U, 4 U], [4 U] -> [L, B, U], of the dtype of x."""
+    """Map [L, B, I], [I, 4 U], [U, 4 U], [4 U] -> [L, B, U], of the dtype of x."""
     gates = _gates_of_input(x, kernel, bias)
     outputs = _recurrent(gates[:, None], _reordered(recurrent_kernel)[None])
     return tf.cast(outputs[:, 0], x.dtype)
 
 
 def bidirectional_lstm(x, mask, forward, backward):
-    """As `keras.layers.Bidirectional` computes it: [B, L, I], bool [B, L] -> [B, L, 2 U].
+    """Compute what `keras.layers.Bidirectional` does: [B, L, I], bool [B, L] -> [B, L, 2 U].
 
     Args:
       mask: its ones stand together in every row; where it is 0, so is the output.
@@ -56,21 +56,22 @@ def bidirectional_lstm(x, mask, forward, backward):
 
 
 def _gates_of_input(x, kernel, bias):
-    """[L, B, I], [I, 4 U], [4 U] -> float32 [L, B, 4 U], in the order of `_recurrent`."""
+    """Map [L, B, I], [I, 4 U], [4 U] -> float32 [L, B, 4 U], in the order of `_recurrent`."""
     rows = tf.reshape(tf.cast(x, tf.float32), [-1, x.shape[-1]])
     gates = dense(rows, _reordered(kernel), _reordered(bias))
     return tf.reshape(gates, [*tf.unstack(tf.shape(x)[:2]), gates.shape[-1]])
 
 
 def _reordered(weights):
-    """Float32 weights with the three gates that sigmoids make in front, what is new behind."""
+    """Return float32 weights with the three gates that sigmoids make in front, what is new
+    behind."""
     entering, staying, new, leaving = tf.split(tf.cast(weights, tf.float32), 4, axis=-1)
     return tf.concat([entering, staying, leaving, new], axis=-1)
 
 
 @tf.custom_gradient
 def _recurrent(gates_of_input, kernel):
-    """[L, D, B, 4 U], [D, U, 4 U] -> [L, D, B, U]; all weights as `_reordered` makes them."""
+    """Map [L, D, B, 4 U], [D, U, 4 U] -> [L, D, B, U]; all weights as `_reordered` makes them."""
     length, count, batch, _ = tf.unstack(tf.shape(gates_of_input))
     width = kernel.shape[1]
     nothing = tf.zeros([count, batch, width])
@@ -134,7 +135,8 @@ def _recurrent(gates_of_input, kernel):
 
 
 def _loop(turns, body, state, widths):
-    """What body(turn, state) -> (state, written) writes, tensors of the widths, stacked by turn."""
+    """Stack by turn the tensors, of the widths, that body(turn, state) -> (state, written)
+    writes."""
     count, batch = state[0].shape[:2]
     arrays = [tf.TensorArray(tf.float32, turns, element_shape=[count, batch, w]) for w in widths]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def array(weights) -> np.ndarray:
-    """Weights as float32; what is an array stays as it is."""
+    """Return weights as float32; what is an array stays as it is."""
     from keras import ops
 
     if isinstance(weights, np.ndarray):
@@ -13,8 +13,8 @@ def array(weights) -> np.ndarray:
 
 
 def query_key_value(attention) -> tuple[np.ndarray, np.ndarray]:
-    """One product for queries, keys and values: kernel [H, 3 H] and bias [3 H], in which the query
-    has the scores' factor."""
+    """Return one product for queries, keys and values: kernel [H, 3 H] and bias [3 H], in which the
+    query has the scores' factor."""
     layers = [
         (attention.query, attention.head_width**-0.5),
         (attention.key, 1),
@@ -26,7 +26,7 @@ def query_key_value(attention) -> tuple[np.ndarray, np.ndarray]:
 
 
 def named_variables(model) -> dict:
-    """The Keras variables of a model by their path below the encoder or the model."""
+    """Return the Keras variables of a model by their path below the encoder or the model."""
     encoder = getattr(model, "encoder", model)
     named = {_below(encoder, variable): variable for variable in encoder.weights}
     if encoder is not model:

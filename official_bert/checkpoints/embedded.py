@@ -11,11 +11,12 @@ _FOLDER = Path(__file__).parents[1] / "embedded"
 
 
 def names() -> list[str]:
-    """The models there are."""
+    """Return the models there are."""
     return sorted(path.name for path in _FOLDER.iterdir())
 
 
 def find(model: str | os.PathLike) -> Path:
-    """The folder of an embedded model, or the path as it is; what lies here under the name wins."""
+    """Return the folder of an embedded model, or the path as it is; what lies here under the name
+    wins."""
     path, inside = Path(model), _FOLDER / model
     return inside if len(path.parts) == 1 and inside.is_dir() and not path.exists() else path

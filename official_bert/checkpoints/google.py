@@ -46,7 +46,7 @@ _KERAS_KERNEL = "dense/kernel"
 def import_google(
     path, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """A `resolve.Importer` of TensorFlow 1 checkpoints, without TensorFlow.
+    """Return a `resolve.Importer` of TensorFlow 1 checkpoints, without TensorFlow.
 
     The path is the folder, or the checkpoint's prefix (`.../bert_model.ckpt`). GELU is what the
     configuration says, else "erf", which the 2018 models were trained with. The vocabulary is
@@ -80,7 +80,7 @@ def import_google(
 
 
 def peek(path: Path):
-    """(BertConfig, BertTokenizer or None) from the small files beside a checkpoint."""
+    """Return (BertConfig, BertTokenizer or None) from the small files beside a checkpoint."""
     folder = find_prefix(path).parent
     config, _ = read_config(config_path(folder))
     tokenizer = find_tokenizer(None, folder, None)
@@ -88,7 +88,7 @@ def peek(path: Path):
 
 
 def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
-    """A `resolve.Exporter` to `bert_model.ckpt`, `bert_config.json` and `vocab.txt`, for the
+    """Return a `resolve.Exporter` to `bert_model.ckpt`, `bert_config.json` and `vocab.txt`, for the
     original's scripts."""
     import tensorflow as tf
 
@@ -123,7 +123,7 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
 
 
 def is_google_checkpoint(path: str | os.PathLike) -> bool:
-    """Whether a checkpoint of this kind is at `path`, a folder or a prefix."""
+    """Return whether a checkpoint of this kind is at `path`, a folder or a prefix."""
     try:
         return config_path(find_prefix(path).parent).is_file()
     except UserError:
@@ -131,13 +131,14 @@ def is_google_checkpoint(path: str | os.PathLike) -> bool:
 
 
 def config_path(folder: Path) -> Path:
-    """The configuration beside a checkpoint; some were given Hugging Face's name for it."""
+    """Return the configuration beside a checkpoint; some were given Hugging Face's name for it."""
     other = folder / "config.json"
     return other if other.is_file() and not (folder / CONFIG).is_file() else folder / CONFIG
 
 
 def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, list[str]]:
-    """What the file says of the encoder, and a remark on its other fields, which belong to scripts.
+    """Read the encoder's configuration, and a remark on the file's other fields, which belong to
+    scripts.
 
     Raises:
       UserError: a field is missing or wrong, or the encoder computes what BERT's does not.
@@ -160,7 +161,7 @@ def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, l
 
 
 def find_prefix(path: str | os.PathLike) -> Path:
-    """The prefix of the one checkpoint at `path`, itself a prefix or a folder.
+    """Return the prefix of the one checkpoint at `path`, itself a prefix or a folder.
 
     Raises:
       UserError: there is none, or there are several.
@@ -183,7 +184,7 @@ def find_prefix(path: str | os.PathLike) -> Path:
 
 
 def find_tokenizer(vocab, folder: Path, do_lower_case: bool | None):
-    """The tokeniser of `vocab`, or of `folder/vocab.txt`, or None where neither is there."""
+    """Return the tokeniser of `vocab`, or of `folder/vocab.txt`, or None where neither is there."""
     from official_bert.tokenization import BertTokenizer, load_vocab
     from official_bert.tokenization.vocabulary import lower_case_of
 

@@ -62,14 +62,14 @@ class Backbone:
     note: str = ""
 
     def config(self, get: Callable[[str], Any], gelu_form: str | None = None) -> dict[str, Any]:
-        """Fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
+        """Return fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
         found = {ours: get(theirs) for ours, theirs in self.fields.items()} | self.computes
         if found.get("embedding_size") == found["hidden_size"] and "num_hidden_groups" not in found:
             found["embedding_size"] = 0  # ELECTRA's has no projection then
         return found | ({"gelu_form": gelu_form} if gelu_form else {})
 
     def arguments(self, config: BertConfig) -> dict[str, Any]:
-        """The arguments of the backbone that computes a model of this shape."""
+        """Return the arguments of the backbone that computes a model of this shape."""
         values = dataclasses.asdict(config) | {"embedding_size": config.embedding_width}
         return {theirs: values[ours] for ours, theirs in self.fields.items()}
 
@@ -111,7 +111,7 @@ class Member:
     own_words = own_heads = True
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
-        """What BERT's config.json would say.
+        """Return the fields that BERT's config.json would have.
 
         Raises:
           UserError: a field is missing or of the wrong type.
@@ -122,23 +122,25 @@ class Member:
             raise UserError(f"{path}: a field is missing or wrong: {error}") from None
 
     def read(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The fields of BERT's config.json that differ from its own."""
+        """Return the fields of BERT's config.json that differ from its own."""
         return {}
 
     def their_config(self, fields: dict[str, Any], config: BertConfig) -> dict[str, Any]:
-        """The reverse: its config.json from what it would be for BERT."""
+        """Return the reverse: its config.json from what it would be for BERT."""
         return fields
 
     def fits(self, config: BertConfig, has_word_pieces: bool) -> bool:
-        """Whether an encoder of this shape goes out as this member, unless one before it does."""
+        """Return whether an encoder of this shape goes out as this member, unless one before it
+        does."""
         return True
 
     def needed(self, config: BertConfig, objectives: list[str]) -> dict[str, Any]:
-        """Fields that it has with one value only; `objectives` are those of the model to export."""
+        """Return fields that it has with one value only; `objectives` are those of the model to
+        export."""
         return {"attention_direction": "bidirectional"}
 
     def pretraining_class(self, objectives: list[str]) -> str | None:
-        """How the class ends that has the heads of these objectives."""
+        """Return the end of the name of the class that has the heads of these objectives."""
         return "ForMaskedLM" if "masked_lm" in objectives else None
 
     def objectives(self, names: Mapping[str, str], found: list[str]) -> list[str]:
@@ -151,12 +153,13 @@ class Member:
         return found
 
     def table_names(self, stored: Iterable[str]) -> dict[str, str]:
-        """{BERT's name: name in the file, or that without what `transfer.rooted` takes off}."""
+        """Return {BERT's name: name in the file, or that without what `transfer.rooted` takes
+        off}."""
         bare = not any(name.startswith(f"{self.prefix}.") for name in stored)
         return {self._berts(name, bare): name for name in stored}
 
     def reader(self, read: Callable, stored: Mapping[str, str], fields: dict) -> Callable:
-        """`read` without the rows of positions that are never used.
+        """Return `read` without the rows of positions that are never used.
 
         Args:
           read: gives the array of a stored name.
@@ -167,7 +170,7 @@ class Member:
         return lambda name: read(name)[self.unused_positions :] if name == positions else read(name)
 
     def own_tensors(self, found: Mapping[str, np.ndarray], head: str) -> dict[str, np.ndarray]:
-        """Its tensors, from a model's with a head of ours by BERT's names."""
+        """Return its tensors, from a model's with a head of ours by BERT's names."""
         written = {}
         for name, array in found.items():
             if name == POSITIONS and self.unused_positions:

@@ -31,7 +31,7 @@ def members() -> list[Member]:
 
 
 def member_of(config: BertConfig, has_word_pieces: bool) -> Member:
-    """What an encoder of this shape goes out as to `transformers`."""
+    """Return the member of the family that an encoder of this shape is exported as."""
     ranked = sorted(members(), key=lambda one: one.rank)
     return next(one for one in ranked if one.fits(config, has_word_pieces))
 
@@ -42,7 +42,7 @@ def backbones() -> dict[str, Backbone]:
 
 
 def backbone_of(config: BertConfig) -> Backbone:
-    """KerasHub's backbone that computes an encoder of this shape.
+    """Return KerasHub's backbone that computes an encoder of this shape.
 
     Raises:
       UserError: there is none.
@@ -70,7 +70,7 @@ def backbone_of(config: BertConfig) -> Backbone:
 
 
 def remarks(backbone: Backbone, config: BertConfig) -> list[str]:
-    """What the backbone computes differently from an encoder of this shape, or lacks."""
+    """List what the backbone computes differently from an encoder of this shape, or lacks."""
     notes = []
     form = backbone.computes["gelu_form"]
     if config.gelu_form != form:

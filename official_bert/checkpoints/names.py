@@ -112,7 +112,8 @@ FINE_TUNED = {
 
 
 def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
-    """The rows of the table for a model of this depth with this head (see `model_folder.HEADS`)."""
+    """Return the rows of the table for a model of this depth with this head (see
+    `model_folder.HEADS`)."""
     blocks = [row for i in range(num_hidden_layers) for row in _block(i)]
     rows = [*_EMBEDDINGS, *blocks, *_POOLER]
     if head == "pretraining":
@@ -127,8 +128,8 @@ def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
 
 
 def rows_of(model, head: str) -> list[Names]:
-    """The rows of the table for the variables that a model has; what is not BERT's tells its own,
-    the encoder's kind and each objective."""
+    """Return the rows of the table for the variables that a model has; what is not BERT's tells its
+    own, the encoder's kind and each objective."""
     encoder = getattr(model, "encoder", model)
     rows = variable_names(encoder.config.num_blocks, head)
     rows += _rows("encoder", *encoder.kind.names)
@@ -139,7 +140,7 @@ def rows_of(model, head: str) -> list[Names]:
 
 
 def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndarray:
-    """Lays a tensor of another format out as our variable of `shape`; float32.
+    """Lay a tensor of another format out as our variable of `shape`; float32.
 
     Raises:
       ValueError: its shape cannot be that variable's.
@@ -155,7 +156,7 @@ def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndar
 
 
 def from_ours(format_name: str, names: Names, array: np.ndarray) -> np.ndarray:
-    """Lays our variable out as the other format has it (KerasHub: before the split by heads)."""
+    """Lay our variable out as the other format has it (KerasHub: before the split by heads)."""
     return np.ascontiguousarray(array.T if _is_transposed(format_name, names) else array)
 
 

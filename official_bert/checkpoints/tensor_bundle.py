@@ -37,7 +37,7 @@ class TensorBundle:
     """
 
     def __init__(self, prefix: str | os.PathLike):
-        """Reads the index.
+        """Read the index.
 
         Raises:
           UserError: it is missing or damaged, or promises more than the data files hold.
@@ -69,7 +69,7 @@ class TensorBundle:
             )
 
     def read(self, name: str) -> np.ndarray:
-        """A tensor; bfloat16 as float32.
+        """Return a tensor; bfloat16 as float32.
 
         Raises:
           UserError: its data file is missing or damaged, or it is of a kind that is not read.
@@ -98,7 +98,7 @@ class TensorBundle:
 
 
 def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The (key, value) pairs of a table."""
+    """Yield the (key, value) pairs of a table."""
     if len(data) < _FOOTER or struct.unpack("<Q", data[-8:]) != (_MAGIC,):
         raise ValueError("its end is missing")
     at = len(data) - _FOOTER
@@ -115,7 +115,7 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs of a block; each key is written as what differs from the one before."""
+    """Yield the pairs of a block; each key is written as what differs from the one before."""
     block, end = data[start : start + size], start + size + _TRAILER
     if end > len(data) or data[start + size] > 1:
         raise ValueError("a block is cut off")
@@ -160,7 +160,8 @@ def _number(fields: dict[int, int | bytes], name: int) -> int:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """A block that TensorFlow 1 packed by Snappy: pieces, and copies of what stands before."""
+    """Return a block that TensorFlow 1 packed by Snappy: pieces, and copies of what stands
+    before."""
     size, at = varint_at(packed, 0)
     block = bytearray()
     while at < len(packed) and len(block) < size:

@@ -46,7 +46,7 @@ class TensorSource:
 
 @dataclasses.dataclass
 class ImportReport:
-    """What an import did.
+    """The effects of an import.
 
     Attributes:
       source: where the tensors came from.
@@ -77,7 +77,7 @@ class ImportReport:
 def fill(
     model, head: str, source: TensorSource, reasons: Iterable[tuple[str, str]] = ()
 ) -> ImportReport:
-    """Assigns every variable of `model` that the source has.
+    """Assign every variable of `model` that the source has.
 
     The encoder must be there whole. Another part (pooler, masked-LM head, ...) may be absent as a
     whole and then keeps its initial values; present in part is an error.
@@ -133,8 +133,8 @@ def assembled(
     numbers: int | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """The model of a foreign checkpoint; `numbers` says how many its weights have, None that this
-    was looked at. The other arguments are those of `model_folder.build` and `fill`.
+    """Return the model of a foreign checkpoint; `numbers` says how many its weights have, None that
+    this was looked at. The other arguments are those of `model_folder.build` and `fill`.
 
     Raises:
       UserError: as `fill`; the model is larger than its weights, or smaller than its vocabulary.
@@ -154,7 +154,8 @@ def assembled(
 def rooted(
     names: Iterable[str], anchor: str, root: str, where: str | os.PathLike
 ) -> dict[str, str]:
-    """{a name as the format has it: the stored name}, for tensors saved inside something else.
+    """Return {a name as the format has it: the stored name}, for tensors saved inside something
+    else.
 
     DataParallel writes "module." before every name, a class of one's own that of its attribute,
     a scope of TensorFlow its own. The token table shows what stands before an encoder's names; that
@@ -190,8 +191,8 @@ def rooted(
 
 
 def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
-    """The model's tensors under the names and in the layouts of another format, as far as it has
-    a place for them.
+    """Return the model's tensors under the names and in the layouts of another format, as far as it
+    has a place for them.
 
     Raises:
       UserError: the encoder is a shallow concatenation or an AWD-LSTM, which no other format has.
@@ -212,7 +213,7 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
 
 
 def nameless(model, head: str, format_name: str) -> list[str]:
-    """The parts of a model that another format has no names for: "span_boundary"."""
+    """Return the parts of a model that another format has no names for: "span_boundary"."""
     named = {row.ours for row in rows_of(model, head) if getattr(row, format_name)}
     return sorted({name.partition("/")[0] for name in named_variables(model).keys() - named})
 

@@ -8,7 +8,8 @@ from official_bert.common.outside_files import open_file
 
 
 def state(path: str | os.PathLike) -> tuple[int, ...]:
-    """What differs as soon as the file or folder of this name is another one, or was written to.
+    """Return numbers that differ as soon as the file or folder of this name is another one, or was
+    written to.
 
     Of its times the second cannot be set, as archives and copies that keep the first do.
 
@@ -20,13 +21,14 @@ def state(path: str | os.PathLike) -> tuple[int, ...]:
 
 
 def sha256_file(path: str | os.PathLike) -> str:
-    """The SHA-256 of the file's bytes, in hexadecimal."""
+    """Return the SHA-256 of the file's bytes, in hexadecimal."""
     with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def crc32c_file(path: str | os.PathLike) -> str:
-    """The CRC-32C of the file's bytes, in hexadecimal: finds damage, at gigabytes a second."""
+    """Return the CRC-32C of the file's bytes, in hexadecimal: finds damage, at gigabytes a
+    second."""
     import google_crc32c
 
     checksum = 0
@@ -37,12 +39,14 @@ def crc32c_file(path: str | os.PathLike) -> str:
 
 
 def crc32c_json(fields: dict) -> str:
-    """The CRC-32C of what JSON can hold, in hexadecimal; the order of fields does not matter."""
+    """Return the CRC-32C of what JSON can hold, in hexadecimal; the order of fields does not
+    matter."""
     import google_crc32c
 
     return f"{google_crc32c.value(json.dumps(fields, sort_keys=True).encode()):08x}"
 
 
 def masked(checksum):
-    """TensorFlow's masking of a CRC-32C, an int or uint64s: rotated by 15 bits, plus a constant."""
+    """Return TensorFlow's masking of a CRC-32C, an int or uint64s: rotated by 15 bits, plus a
+    constant."""
     return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF

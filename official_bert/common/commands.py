@@ -40,7 +40,7 @@ _PLACES = {
 
 
 def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
-    """Parses the flags, calls `main(argv)` and ends the process, as `end` does.
+    """Parse the flags, call `main(argv)` and end the process, as `end` does.
 
     Args:
       takes_files: whether the command has arguments that are no flags; main finds them in argv[1:].
@@ -58,7 +58,7 @@ def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) 
 
 
 def required(*names: str) -> None:
-    """Raises UserError where a flag of this command has no value."""
+    """Raise UserError where a flag of this command has no value."""
     for name in names:
         if not flags.FLAGS[name].value:
             what = flags.FLAGS[name].help.rstrip(".")
@@ -71,7 +71,7 @@ def say(text: object) -> None:
 
 
 def end(work: Callable[[], object]) -> NoReturn:
-    """Calls `work()`, writes out what it printed and ends the process.
+    """Call `work()`, write out what it printed and end the process.
 
     Raises:
       SystemExit: always, with one of the project's exit codes.
@@ -107,7 +107,7 @@ def ended_in_order() -> Iterator[None]:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow without the notes that its start prints; commands call it first.
+    """Import TensorFlow without the notes that its start prints; commands call it first.
 
     They are written before any setting can silence them. Where TensorFlow is not installed this
     does nothing: whoever needs it will say so. Nor does it where KERAS_BACKEND names another one.
@@ -123,7 +123,7 @@ def import_tensorflow() -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Turns standard error aside, that of C++ code too; what was said is shown after a failure."""
+    """Turn standard error aside, that of C++ code too; what was said is shown after a failure."""
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
@@ -139,7 +139,7 @@ def quiet() -> Iterator[None]:
 
 
 def _open_streams() -> None:
-    """Opens what the user closed (`>&-`): a file would get its number, and what is printed."""
+    """Open what the user closed (`>&-`): a file would get its number, and what is printed."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
@@ -177,7 +177,7 @@ def _exit_code(work: Callable[[], object]) -> int:
 
 
 def _nobody_reads() -> bool:
-    """Whether what is printed goes into a pipe that nobody reads any more (`| head -1`)."""
+    """Return whether what is printed goes into a pipe that nobody reads any more (`| head -1`)."""
     streams = select.poll()
     for stream in (sys.stdout, sys.stderr):
         streams.register(stream, 0)

@@ -17,34 +17,35 @@ class UserError(Exception):
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """' (did you mean "NAME"?)' of the known name that is most like a wrong one; "" without one."""
+    """Return ' (did you mean "NAME"?)' of the known name that is most like a wrong one; "" without
+    one."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 
 def first_of(names: Iterable[str], most: int) -> str:
-    """ "a, b and 3 more" of five names, at most two."""
+    """Return "a, b and 3 more" of five names, at most two."""
     names = list(map(str, names))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> None:
-    """Raises UserError where a value is none of some; `source` starts the message."""
+    """Raise UserError where a value is none of some; `source` starts the message."""
     if value not in (known := list(choices)):
         where = f"{source}: " if source else ""
         raise UserError(f"{where}{name}={value!r:.80}; it is one of {', '.join(known)}")
 
 
 def check_once(names: Iterable, what: str) -> None:
-    """Raises UserError where a name is there twice; `what` starts the message."""
+    """Raise UserError where a name is there twice; `what` starts the message."""
     counts = collections.Counter(str(name) for name in names)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise UserError(f"{what}: {first_of(twice, 6)} is there twice")
 
 
 def check_installed(module: str, what: str, extra: str) -> None:
-    """Raises UserError where a package is missing that `what` needs and our extra installs."""
+    """Raise UserError where a package is missing that `what` needs and our extra installs."""
     if importlib.util.find_spec(module) is None:
         raise UserError(f"{what}: pip install 'official-bert[{extra}]'")
 

@@ -36,7 +36,7 @@ _FEW_THREADS = {
 def arrays(
     reader: str, path: str | os.PathLike, library: str, seconds: int | None = None
 ) -> dict[str, np.ndarray]:
-    """What `reader` makes of a file, in a process of its own.
+    """Call `reader` on a file, in a process of its own, and return its arrays.
 
     Args:
       reader: "module:function" of the path, which returns arrays by name, of numpy's own types.
@@ -68,7 +68,7 @@ def arrays(
 
 
 def _run(reader, path: Path, library, folder: str, seconds: int, size: int) -> int | None:
-    """The exit code of the process; None where it had to be stopped."""
+    """Return the exit code of the process; None where it had to be stopped."""
     places = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = {**os.environ, **_FEW_THREADS, "PYTHONPATH": os.pathsep.join(places)}
     # -P: nothing is imported from the folder in which the user happens to be.
@@ -93,7 +93,7 @@ def _reason(code: int | None, seconds: int) -> str:
 
 
 def _read_here(reader: str, path: str, library: str, folder: str, seconds: str, size: str) -> None:
-    """What the process does."""
+    """Read the file in the process of its own."""
     from safetensors.numpy import save_file
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits for C code to return

@@ -17,7 +17,8 @@ from official_bert.common.errors import UserError
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Every array of an HDF5 file by its path in it; bfloat16, which numpy lacks, as float32.
+    """Return every array of an HDF5 file by its path in it; bfloat16, which numpy lacks, as
+    float32.
 
     Raises:
       UserError: the file is missing or damaged, its arrays do not lie in it, or reading it took
@@ -27,7 +28,7 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
 
 def read_unguarded(path: str) -> dict[str, np.ndarray]:
-    """The same, in this process."""
+    """Return the same, in this process."""
     import h5py
 
     found, size = {}, os.path.getsize(path)
@@ -68,5 +69,5 @@ def written(arrays: dict[str, np.ndarray], source: str | os.PathLike) -> Iterato
 
 
 def _widened(array: np.ndarray) -> np.ndarray:
-    """float32 of bfloat16, which is the upper half of its bits."""
+    """Return float32 of bfloat16, which is the upper half of its bits."""
     return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)

@@ -10,7 +10,7 @@ def plain(text: str) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table, its first row the header; columns of numbers stand to the right.
+    """Return the lines of a table, its first row the header; columns of numbers stand to the right.
 
     A row whose label is indented belongs to the one above it and is set in italics.
     """

@@ -11,7 +11,7 @@ from official_bert.common.errors import UserError, os_errors
 def open_file(
     path: str | os.PathLike, missing: str = "", most_bytes: int | None = None, links: bool = True
 ) -> BinaryIO:
-    """Opens a regular file for reading.
+    """Open a regular file for reading.
 
     Args:
       missing: what to add to the message where the file cannot be read.
@@ -36,7 +36,8 @@ def open_file(
 
 
 def read_bytes(path: str | os.PathLike, most_bytes: int, missing: str = "") -> bytes:
-    """The content of a regular file; one of more than `most_bytes` is refused before it is read.
+    """Return the content of a regular file; one of more than `most_bytes` is refused before it is
+    read.
 
     Raises:
       UserError: as `open_file`.
@@ -46,7 +47,7 @@ def read_bytes(path: str | os.PathLike, most_bytes: int, missing: str = "") -> b
 
 
 def check_below(folder: str | os.PathLike, most_bytes: int) -> None:
-    """Raises UserError where something below `folder`, which a library will read, is no regular
+    """Raise UserError where something below `folder`, which a library will read, is no regular
     file or is larger."""
     for path in Path(folder).rglob("*"):
         if not path.is_dir():

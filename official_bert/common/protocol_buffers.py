@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(field number, content) of a message: an integer, or bytes, four of a number of 32 bits.
+    """Yield (field number, content) of a message: an integer, or bytes, four of a number of 32
+    bits.
 
     Raises:
       ValueError, IndexError: the bytes are no message.
@@ -26,12 +27,12 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A field of bytes, numbered up to 15."""
+    """Return a field of bytes, numbered up to 15."""
     return bytes([number << 3 | 2]) + varint(len(content)) + content
 
 
 def varint_at(content: bytes, at: int) -> tuple[int, int]:
-    """(an integer of 64 bits, seven of them a byte; where what follows begins).
+    """Return (an integer of 64 bits, seven of them a byte; where what follows begins).
 
     Raises:
       ValueError, IndexError: there is none.
@@ -47,7 +48,7 @@ def varint_at(content: bytes, at: int) -> tuple[int, int]:
 
 
 def varint(value: int) -> bytes:
-    """An integer from 0 on, seven bits a byte, the eighth set where more follow."""
+    """Return an integer from 0 on, seven bits a byte, the eighth set where more follow."""
     used = bytearray()
     while value >= 1 << 7:
         used.append(value & 0x7F | 0x80)

@@ -43,11 +43,11 @@ class AdjacentTokens(NextToken):
         return {**batch, **dict(zip(names, both, strict=True))}
 
     def as_read(self, model, batch):
-        """The text as the encoder reads it."""
+        """Return the text as the encoder reads it."""
         return batch
 
     def call(self, model, batch, encoded):
-        """As `MaskedLM.call`; the next tokens come first, then those before."""
+        """Return what `MaskedLM.call` does; the next tokens come first, then those before."""
         halves = ops.split(encoded["sequence_output"], 2, axis=-1)
         states = ops.concatenate(halves, axis=1)  # [B, 2 L, H / 2]
         return MaskedLM.call(self, model, batch, {"sequence_output": states})
@@ -55,7 +55,7 @@ class AdjacentTokens(NextToken):
 
 @dataclasses.dataclass(frozen=True)
 class AdjacentWords(AdjacentTokens):
-    """As `AdjacentTokens`, of whole words, with a softmax of its own that both directions share
+    """Adjacent whole words, with a softmax of its own that both directions share
     (Peters et al. 2018, section 3.1); words of several pieces are [UNK] there."""
 
     name = "adjacent_words"
@@ -90,5 +90,5 @@ class Softmax(keras.layers.Layer):
         self.built = True
 
     def call(self, x):
-        """[B, P, projection] -> float32 logits [B, P, V]."""
+        """Map [B, P, projection] -> float32 logits [B, P, V]."""
         return ops.cast(ops.matmul(x, ops.transpose(self.table)), "float32") + self.bias

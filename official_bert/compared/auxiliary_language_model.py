@@ -46,8 +46,9 @@ class AuxiliaryLanguageModel(WithOneMoreLoss):
         self.built = True
 
     def call(self, batch, training=False, seed=None):
-        """The student's outputs; in training also "lm_losses", float32 [B]: the mean over the real
-        tokens that follow another, of a row or of the rows of a text with windows or choices."""
+        """Return the student's outputs; in training also "lm_losses", float32 [B]: the mean over
+        the real tokens that follow another, of a row or of the rows of a text with windows or
+        choices."""
         if not training:
             return self.student(batch, training=False)
         student = self.student
@@ -64,7 +65,7 @@ class AuxiliaryLanguageModel(WithOneMoreLoss):
         return {**outputs, "lm_losses": total / ops.maximum(count, 1.0)}
 
     def loss_terms(self, batch, outputs):
-        """The student's, and "lm_loss", whose unit is a text, as in the original code."""
+        """Return the student's, and "lm_loss", whose unit is a text, as in the original code."""
         terms = self.student.loss_terms(batch, outputs)
         if "lm_losses" in outputs:
             losses = outputs["lm_losses"]

@@ -77,7 +77,7 @@ class ElmoConfig:
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers an `ELMo` of this shape has, without the softmax of its training."""
+        """Number of parameters of an `ELMo` of this shape, without the softmax of its training."""
         found = sum(count for _, count in self.filters)
         filters = sum((width * self.character_width + 1) * count for width, count in self.filters)
         letters = NUM_CHARACTERS * self.character_width + filters
@@ -86,8 +86,8 @@ class ElmoConfig:
         return letters + 2 * self.num_hidden_layers * lstm
 
     def encoder_flops(self, sequences: int, length: int) -> float:
-        """One forward pass on that many words: convolutions, highways, projection, and the LSTMs of
-        both directions."""
+        """Return the FLOPs of a forward pass on that many words: convolutions, highways,
+        projection, and the LSTMs of both directions."""
         found = sum(count for _, count in self.filters)
         letters = sum(
             (MAX_CHARACTERS - width + 1) * width * self.character_width * count
@@ -104,12 +104,13 @@ class ElmoConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ElmoConfig":
-        """What `to_dict` gives, after JSON has made lists of its tuples."""
+        """Make a configuration from what `to_dict` gave, after JSON has made lists of its
+        tuples."""
         fields = fields_of(cls, fields, "ElmoConfig")
         return cls(**{**fields, "filters": tuple(map(tuple, fields["filters"]))})
 
     def to_options(self) -> dict[str, Any]:
-        """The contents of an options.json that `from_options` reads."""
+        """Return the contents of an options.json that `from_options` reads."""
         return {
             "lstm": {
                 "dim": self.lstm_width,
@@ -132,7 +133,7 @@ class ElmoConfig:
 
     @classmethod
     def from_options(cls, path: Path) -> "ElmoConfig":
-        """Reads an options.json of bilm-tf.
+        """Read an options.json of bilm-tf.
 
         Raises:
           UserError: it is missing, or a field is missing or says what is not built here.
@@ -161,14 +162,15 @@ class ElmoConfig:
         )
 
     def characters_of(self, words) -> np.ndarray:
-        """`character_ids` of words, int32 [words, 50], in the case that it knows."""
+        """Return `character_ids` of words, int32 [words, 50], in the case that it knows."""
         if self.lower_case:
             words = [word if word in SPECIAL_TOKENS else word.lower() for word in words]
         return character_ids(words)
 
 
 def character_ids(words, begins: str = "[CLS]", ends: str = "[SEP]") -> np.ndarray:
-    """The characters of words, int32 [words, 50]; `begins` and `ends` are those of a text."""
+    """Return the characters of words, int32 [words, 50]; `begins` and `ends` are those of a
+    text."""
     table = np.full((len(words), MAX_CHARACTERS), _PADDING, np.int32)
     marks = {begins: [_TEXT_BEGINS], ends: [_TEXT_ENDS]}
     for row, word in zip(table, words, strict=True):
@@ -178,7 +180,7 @@ def character_ids(words, begins: str = "[CLS]", ends: str = "[SEP]") -> np.ndarr
 
 
 def check_elmo_folder(folder, flag: str = "") -> None:
-    """Raises UserError unless there are one options.json and one file of weights of bilm-tf."""
+    """Raise UserError unless there are one options.json and one file of weights of bilm-tf."""
     if not (options_file(folder) and weights_file(folder)):
         raise UserError(
             f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5; a folder of "
@@ -187,12 +189,12 @@ def check_elmo_folder(folder, flag: str = "") -> None:
 
 
 def options_file(folder) -> Path | None:
-    """The `*options.json` of a folder."""
+    """Return the `*options.json` of a folder."""
     return _file(folder, "options.json")
 
 
 def weights_file(folder) -> Path | None:
-    """The `*weights.hdf5` of a folder."""
+    """Return the `*weights.hdf5` of a folder."""
     return _file(folder, "weights.hdf5")
 
 

@@ -47,7 +47,8 @@ class WordsOfPieces:
         last = ops.sum(ops.cast(word[:, None] <= number, "int32"), axis=2) - 1
 
         def of_words(x):
-            """Sums over the pieces of each word; row by row, so that devices can share rows."""
+            """Return the sums over the pieces of each word; row by row, so that devices can share
+            rows."""
             places = last if len(x.shape) == 2 else last[..., None]
             sums = ops.take_along_axis(ops.cumsum(x, axis=1), places, axis=1)
             return sums - ops.concatenate([ops.zeros_like(sums[:, :1]), sums[:, :-1]], axis=1)

@@ -52,15 +52,15 @@ class Answers:
         return self.answer(rows, self.encode(flat))
 
     def encode(self, batch: dict) -> dict:
-        """{"sequence_output", "pooled_output"}, as `BertEncoder` gives them, and for embeddings and
-        features "vectors": the layers that are asked for, [B, L, D]."""
+        """Return {"sequence_output", "pooled_output"}, as `BertEncoder` gives them, and for
+        embeddings and features "vectors": the layers that are asked for, [B, L, D]."""
         encoded = self.loaded.encoder(batch)
         if self.reads_layers:
             encoded["vectors"] = self.joined(encoded["hidden_states"])
         return encoded
 
     def answer(self, rows: dict, encoded: dict) -> dict:
-        """The outputs.
+        """Return the outputs.
 
         Args:
           rows: "input_mask", int32 [B, L]; for multiple choice "choices", of which each question
@@ -74,16 +74,16 @@ class Answers:
         }
 
     def scores(self, vectors):
-        """The head's own layer."""
+        """Return the head's own layer."""
         return self.model.head(vectors)
 
     def word_scores(self, vectors):
-        """[B, P, H] -> [B, P, V], by the masked-LM head."""
+        """Map [B, P, H] -> [B, P, V], by the masked-LM head."""
         table = self.loaded.encoder.embeddings.word_embeddings
         return self.model.masked_lm(vectors, table)
 
     def best_words(self, vectors):
-        """[B, P, H] -> probabilities and ids of the `top_k` best words, [B, P, k]."""
+        """Map [B, P, H] -> probabilities and ids of the `top_k` best words, [B, P, k]."""
         entries = len(self.loaded.tokenizer.vocab)  # a padded table has rows that are no words
         scores = ops.cast(self.word_scores(vectors), "float32")[..., :entries]
         probabilities, ids = ops.top_k(ops.softmax(scores), k=min(self.settings.top_k, entries))
@@ -94,13 +94,13 @@ class Answers:
         return self.head in ("embedding", "features")
 
     def joined(self, hidden_states):
-        """The layers that `settings.layers` names, of all [..., H] -> [..., D]."""
+        """Return the layers that `settings.layers` names, of all [..., H] -> [..., D]."""
         selected, join = LAYERS[self.settings.layers]
         layers = list(hidden_states)[selected]
         return ops.concatenate(layers, axis=-1) if join == "concat" else sum(layers) / len(layers)
 
     def classes(self, vectors) -> dict:
-        """A classifier's answer to the vectors of texts."""
+        """Return a classifier's answer to the vectors of texts."""
         logits = self.scores(vectors)
         problem = self.model.problem
         if problem == "regression":
@@ -148,5 +148,5 @@ class Answers:
 
 
 def _of_tokens(x, mask):
-    """[B, L, ...] with zeros at padding."""
+    """Return [B, L, ...] with zeros at padding."""
     return x * ops.expand_dims(ops.cast(mask, x.dtype), -1)

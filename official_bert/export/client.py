@@ -12,7 +12,7 @@ DESCRIPTION = "assets.extra/serving.json"  # in the folder of a version
 
 
 def load(folder: str | os.PathLike) -> "ExportedModel":
-    """Loads an exported model: its newest version, or the version's folder itself.
+    """Load an exported model: its newest version, or the version's folder itself.
 
     Raises:
       UserError: there is no SavedModel.
@@ -21,7 +21,7 @@ def load(folder: str | os.PathLike) -> "ExportedModel":
 
 
 def newest_version(folder: str | os.PathLike) -> Path:
-    """The SavedModel in `folder`: itself, or the sub-folder with the highest number.
+    """Return the SavedModel in `folder`: itself, or the sub-folder with the highest number.
 
     Raises:
       UserError: there is none.
@@ -76,7 +76,7 @@ class ExportedModel:
         self.signatures = dict(self._loaded.signatures)
 
     def __call__(self, signature: str = "serving_default", **inputs) -> dict[str, Any]:
-        """Runs a signature on lists or arrays.
+        """Run a signature on lists or arrays.
 
         Returns:
           {output name: numpy array, or (nested) list of str for texts}.
@@ -90,7 +90,7 @@ class ExportedModel:
 
 
 def _signature_defs(path) -> dict[str, Any]:
-    """The signatures in a SavedModel as plain data, as TensorFlow Serving shows them."""
+    """Return the signatures in a SavedModel as plain data, as TensorFlow Serving shows them."""
     from google.protobuf import json_format
     from tensorflow.core.protobuf import saved_model_pb2
 

@@ -55,7 +55,7 @@ class PackedEncoder(tf.Module):
         self._pooler_activation = self.pooler and encoder.pooler.activation.__name__
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
-        """Runs the blocks; by default gives the last layer.
+        """Run the blocks; by default gives the last layer.
 
         Rows go through in groups of similar length (see `_groups`): tensors that stay within the
         caches, and little padding in attention.
@@ -86,7 +86,7 @@ class PackedEncoder(tf.Module):
         return tf.gather(done.concat(), places)
 
     def hidden_states(self, packed: Packed, rows: Rows) -> list[tf.Tensor]:
-        """The `num_hidden_layers` + 1 states of all tokens at once, float32 [N, H] each."""
+        """Return the `num_hidden_layers` + 1 states of all tokens at once, float32 [N, H] each."""
         x = tf.cast(tf.gather(self.word_embeddings, packed.ids), tf.float32)
         if self.segment_embeddings is not None:
             segments = tf.minimum(packed.segments, self.config.type_vocab_size - 1)
@@ -100,17 +100,17 @@ class PackedEncoder(tf.Module):
         return states
 
     def summary_token(self, sequence, packed: Packed):
-        """[N, H] -> [B, H]: the vector of [CLS]; in a left-to-right model of the last token."""
+        """Map [N, H] -> [B, H]: the vector of [CLS]; in a left-to-right model of the last token."""
         if self.config.attention_direction == "left_to_right":
             return tf.gather(sequence, packed.row_starts + packed.row_lengths - 1)
         return tf.gather(sequence, packed.row_starts)
 
     def pooled(self, sequence, packed: Packed):
-        """[N, H] -> [B, H], through the pooler."""
+        """Map [N, H] -> [B, H], through the pooler."""
         return self.pool(self.summary_token(sequence, packed))
 
     def pool(self, summary):
-        """The pooler, [B, H] -> [B, H]."""
+        """Return the pooler, [B, H] -> [B, H]."""
         if self.pooler is None:
             return summary
         functions = {"tanh": tf.tanh, "relu": tf.nn.relu, "gelu": tf.nn.gelu}
@@ -121,7 +121,7 @@ class PackedEncoder(tf.Module):
 
 
 def _groups(packed: Packed):
-    """Divides rows, the longest first, into groups of about `_GROUP_TOKENS` tokens.
+    """Divide rows, the longest first, into groups of about `_GROUP_TOKENS` tokens.
 
     Returns:
       count: int32, number of groups.
@@ -197,7 +197,7 @@ class _Block(tf.Module):
         self.output_norm = Norm(block.output_norm)
 
     def __call__(self, x, rows: Rows, bias):
-        """[N, H] -> [N, H]; `bias` broadcasts to [B, A, L, L]."""
+        """Map [N, H] -> [N, H]; `bias` broadcasts to [B, A, L, L]."""
         x = self.attention_norm(x + tf.cast(self._attend(x, rows, bias), tf.float32))
         inner = self.activation(self.intermediate(x))
         return self.output_norm(x + tf.cast(self.output(inner), tf.float32))
@@ -215,13 +215,14 @@ class _Block(tf.Module):
 
 
 def _transpose(x, order):
-    """`tf.transpose` of the bits: for floats oneDNN's runs, 50 microseconds before it begins."""
+    """Return `tf.transpose` of the bits: for floats oneDNN's runs, 50 microseconds before it
+    begins."""
     bits = {2: tf.int16, 4: tf.int32}[x.dtype.size]
     return tf.bitcast(tf.transpose(tf.bitcast(x, bits), order), x.dtype)
 
 
 def activation(config):
-    """The function that `hidden_act` and `gelu_form` name.
+    """Return the function that `hidden_act` and `gelu_form` name.
 
     GELU is written so that TensorFlow's graph optimiser finds it and runs it inside the product.
     """
@@ -264,7 +265,8 @@ class PackedAnswers(Answers):
             self.parts += [self._scores, *(weight.value for weight in bilstm)]
 
     def answer_packed(self, packed: Packed, **more) -> tuple[dict, Rows]:
-        """The outputs, and where tokens stand in them; `more` is what `answer` reads of rows."""
+        """Return the outputs, and where tokens stand in them; `more` is what `answer` reads of
+        rows."""
         rows = Rows(packed)
         encoded = self._encode_packed(packed, rows)
         return self.answer({"input_mask": tf.cast(rows.mask, tf.int32), **more}, encoded), rows

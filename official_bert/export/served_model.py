@@ -8,7 +8,7 @@ from official_bert.tokenization.graph import in_graph_packing as packing
 
 
 def valid_utf8(texts):
-    """Strings of any shape as Python's `bytes.decode("utf-8", "ignore")` reads them."""
+    """Return strings of any shape as Python's `bytes.decode("utf-8", "ignore")` reads them."""
     return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
 
 
@@ -42,11 +42,11 @@ class ServedModel(tf.Module):
         self.parts = self.answers.parts
 
     def computed(self, loaded):
-        """The computation of answers, with copies of the weights."""
+        """Return the computation of answers, with copies of the weights."""
         return PackedAnswers(loaded, self.kind, self.settings, self.settings.precision)
 
     def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
-        """Answers strings; bytes that are no UTF-8 are dropped, and places in the answer count the
+        """Answer strings; bytes that are no UTF-8 are dropped, and places in the answer count the
         characters of what is left."""
         named |= dict(zip(self.text_inputs, texts, strict=False))
         return self._answer_texts(**{name: valid_utf8(text) for name, text in named.items()})
@@ -59,28 +59,31 @@ class ServedModel(tf.Module):
         return self.answers.answer_packed(packed)[0]
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids) -> dict[str, tf.Tensor]:
-        """Answers int32 [B, L] each."""
+        """Answer token ids, int32 [B, L] each."""
         packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
         return self.answer_ids(packed)
 
     def _to_padded(self, packed, input_mask) -> dict[str, tf.Tensor]:
-        """The outputs that belong to tokens, in rows as long as the mask's, zero at padding."""
+        """Return the outputs that belong to tokens, in rows as long as the mask's, zero at
+        padding."""
         answer, rows = self.answers.answer_packed(packed)
         columns = {name: tf.boolean_mask(x, rows.mask) for name, x in answer.items()}
         return {name: packing.to_padded(x, input_mask) for name, x in columns.items()}
 
     def extra_signatures(self) -> dict:
-        """{signature: (function, {input name: TensorSpec})}, what a head has beside the three."""
+        """Return {signature: (function, {input name: TensorSpec})}, what a head has beside the
+        three."""
         return {}
 
     def pack_texts(self, texts: list) -> tuple[packing.Packed, tf.Tensor]:
-        """Ragged ids of one text or of a pair; the packed rows, and bool [B], which were cut."""
+        """Return ragged ids of one text or of a pair; the packed rows, and bool [B], which were
+        cut."""
         settings = self.settings
         packed = packing.of_texts(texts, self.own, settings.max_seq_length, settings.truncation)
         return packed, packing.was_cut(packed, texts, self.between)
 
     def _checked(self, packed):
-        """Refuses ids that the tables do not have: on a GPU they would read zeros silently."""
+        """Refuse ids that the tables do not have: on a GPU they would read zeros silently."""
         config = self.answers.config
         for name, values, limit in (
             ("input_ids", packed.ids, config.vocab_size),
@@ -141,7 +144,7 @@ class ServedClassifier(ServedModel):
         return self.answer_ids(packed, tf.cast(tf.where(real)[:, 0], tf.int32))
 
     def answer_ids(self, packed, text=None):
-        """`text`, int32 [rows]: of windows, the text that each belongs to."""
+        """Return `text`, int32 [rows]: of windows, the text that each belongs to."""
         pool = {}
         if text is not None:
             pool["pool"] = lambda vectors: packing.pooled(vectors, text, self.pooling)
@@ -295,7 +298,7 @@ class ServedMaskedWords(ServedModel):
         }
 
     def _offsets(self, pieces, words):
-        """Characters of the masks that have an answer, int32 [B, M]."""
+        """Return characters of the masks that have an answer, int32 [B, M]."""
         characters = tf.strings.length(pieces.values, unit="UTF8_CHAR")
         ends = tf.cumsum(pieces.with_values(characters + len(self.mask)).to_tensor(0), axis=1)
         ends = ends[:, : tf.shape(words)[1]]

@@ -58,12 +58,12 @@ class ServedSpan(ServedModel):
         return {**self._best(context, scores, begin_end, empty), "truncated": kept < asked}
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
-        """`start_logits`, `end_logits` float32 [B, L]."""
+        """Return `start_logits`, `end_logits` float32 [B, L]."""
         packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
         return self._to_padded(packed, input_mask)
 
     def _spans(self, logits, rows, first, plan):
-        """The n * n pairs of best starts and ends of each window.
+        """Return the n * n pairs of best starts and ends of each window.
 
         Returns:
           int32 [W, n * n, 2], first and last token of spans as places among the tokens of all
@@ -99,7 +99,8 @@ class ServedSpan(ServedModel):
         return tf.reshape(pairs, [*flat, 2]), tf.reshape(scores, flat)
 
     def _best(self, context, scores, begin_end, empty):
-        """Outputs from scores [B, S] and characters [B, S, 2] of candidate spans, [B] of none."""
+        """Return outputs from scores [B, S] and characters [B, S, 2] of candidate spans, [B] of
+        none."""
         size = self.settings.n_best_size
         # Twice as many as are kept: some have the text of a better one.
         scores, order = tf.math.top_k(scores, tf.minimum(2 * size, tf.shape(scores)[1]))
@@ -144,7 +145,7 @@ class ServedSpan(ServedModel):
 
 
 def _by_text(scores, begin_end, text, batch):
-    """Candidates of windows [W, S] -> of texts [B, S'], filled with `_NOTHING`."""
+    """Return candidates of windows [W, S] -> of texts [B, S'], filled with `_NOTHING`."""
     scores = tf.RaggedTensor.from_value_rowids(scores, text, batch, validate=False)
     begin_end = tf.RaggedTensor.from_value_rowids(begin_end, text, batch, validate=False)
     scores, begin_end = scores.to_tensor(_NOTHING), begin_end.to_tensor(0)  # [B, windows, S, ...]

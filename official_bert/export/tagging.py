@@ -75,7 +75,7 @@ class ServedTagger(ServedModel):
         }
 
     def answer_words(self, words):
-        """string [B, M] -> `labels` string, `probabilities` float32 [B, M]."""
+        """Map string [B, M] -> `labels` string, `probabilities` float32 [B, M]."""
         shape, words = tf.shape(words), valid_utf8(words)
         counts = tf.fill(shape[:1], shape[1])
         labels, probabilities = self._labels_of_words(tf.reshape(words, [-1]), counts)
@@ -85,8 +85,8 @@ class ServedTagger(ServedModel):
         }
 
     def _labels_of_words(self, words, counts):
-        """Words [W], `counts` [B] of each text -> labels, "" where a word has no piece, and their
-        probabilities, [W]."""
+        """Map words [W], `counts` [B] of each text -> labels, "" where a word has no piece, and
+        their probabilities, [W]."""
         # As in training every word stands behind a blank.
         behind_blanks = tf.where(words == "", "", tf.strings.join([" ", words]))
         pieces = self.tokenize(behind_blanks)  # [W, (pieces)]
@@ -108,7 +108,7 @@ class ServedTagger(ServedModel):
         )
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
-        """`labels` string [B, L], `logits` float32 [B, L, labels]."""
+        """Return `labels` string [B, L], `logits` float32 [B, L, labels]."""
         packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
         logits = self._to_padded(packed, input_mask)["logits"]
         return {"labels": tf.gather(self.labels, tf.argmax(logits, axis=-1)), "logits": logits}
@@ -117,7 +117,8 @@ class ServedTagger(ServedModel):
         return {"words": (self.answer_words, {"words": tf.TensorSpec([None, None], tf.string)})}
 
     def _logits(self, ids):
-        """Ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined again."""
+        """Map ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined
+        again."""
         lengths = packing.token_counts(ids)
         room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
         plan = packing.windows(lengths, room, tf.maximum(room // 2, 1))
@@ -134,14 +135,14 @@ class ServedTagger(ServedModel):
         return tf.scatter_nd(at[:, None], owned, shape)
 
     def _labels(self, logits):
-        """[words, labels] -> label names and their probabilities, [words]."""
+        """Map [words, labels] -> label names and their probabilities, [words]."""
         best = tf.argmax(logits, axis=1)
         probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=1)
         return tf.gather(self.labels, best), probabilities
 
 
 def _cut_out(texts, row, start, end):
-    """The words [W] of texts [B]: characters [start, end) of texts[row].
+    """Return the words [W] of texts [B]: characters [start, end) of texts[row].
 
     `tf.strings.substr` would take a copy of the whole text for each of its words.
     """
@@ -170,7 +171,7 @@ class WordFinder(tf.Module):
         self._is_dot = _marked(vocab, lambda piece: piece == ".")
 
     def begins_word(self, ids, starts, ends):
-        """Whether a piece is the first of its word.
+        """Return whether a piece is the first of its word.
 
         Args:
           ids, starts, ends: ragged int32 [B, (pieces)], as the in-graph tokeniser gives them.
@@ -201,7 +202,8 @@ class WordFinder(tf.Module):
         return new_chunk | outside | ideograph | after_ideograph
 
     def _abbreviation(self, place, chunk, chunks, core_first, core_last, begin, end, pieces):
-        """1 for chunks whose core takes in the full stop behind it, else 0. int32 [chunks]"""
+        """Return 1 for chunks whose core takes in the full stop behind it, else 0. int32
+        [chunks]"""
         dot = tf.gather(self._is_dot, pieces)
         of_first, of_last = tf.gather(core_first, chunk), tf.gather(core_last, chunk)
         inner_dot = dot & (place > of_first) & (place < of_last)
@@ -217,5 +219,5 @@ def _largest(values, segments, count):
 
 
 def _marked(vocab: list[str], test: Callable[[str], bool]) -> tf.Tensor:
-    """Which pieces are one character that passes the test. bool [V]"""
+    """Mark the pieces of one character that passes the test. bool [V]."""
     return tf.constant([len(piece) == 1 and test(piece) for piece in vocab])

@@ -16,7 +16,7 @@ from official_bert.tokenization.windows import beside_question, overlapping, pac
 
 
 def as_texts(texts, may_be_empty: bool = False) -> tuple[list[str], bool]:
-    """The texts as a list, and whether it was one text alone."""
+    """Return the texts as a list, and whether it was one text alone."""
     one = isinstance(texts, str)
     for index, text in enumerate(texts := text_list(texts, "texts")):
         if not may_be_empty and not text.strip():
@@ -25,7 +25,7 @@ def as_texts(texts, may_be_empty: bool = False) -> tuple[list[str], bool]:
 
 
 def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
-    """{"label", "probabilities"}, {"labels", "probabilities"} or {"value"} of each text.
+    """Return {"label", "probabilities"}, {"labels", "probabilities"} or {"value"} of each text.
 
     Args:
       outputs: of `Answers`, one {name: array} a text.
@@ -39,7 +39,8 @@ def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
 
 
 def class_of(row, problem: str, labels: list) -> dict:
-    """What `classes` says of one text, its probabilities as a list; `row`: these, or the value."""
+    """Return the answer of `classes` to one text, its probabilities as a list; `row`: these, or the
+    value."""
     if problem == "regression":
         return {"value": float(row)}
     if problem == "single_label":
@@ -50,14 +51,15 @@ def class_of(row, problem: str, labels: list) -> dict:
 
 
 def written(tokenizer, outputs: list[dict]) -> list[dict]:
-    """{"output": text} of each, from its "output_ids", -1 behind the end."""
+    """Return {"output": text} of each, from its "output_ids", -1 behind the end."""
     entries = tokenizer.vocab_size  # a padded table has rows that are no words
     rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)
     return [{"output": tokenizer.decode(row)} for row in rows]
 
 
 def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: str):
-    """The vectors [texts, H] of texts read in windows, and how many texts were cut; see `spans`.
+    """Return the vectors [texts, H] of texts read in windows, and how many texts were cut; see
+    `spans`.
 
     Args:
       ask: gives the "vector" of each row.
@@ -87,7 +89,7 @@ def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: s
 
 
 def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -> list[dict]:
-    """{"answer", "start", "end", "probability"} for each question; no answer is "", -1, -1.
+    """Return {"answer", "start", "end", "probability"} for each question; no answer is "", -1, -1.
 
     Args:
       tokenizer: of the model.
@@ -125,7 +127,7 @@ def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -
 
 
 def choices(tokenizer, ask, contexts: list[str], endings: list[list[str]], settings) -> list[dict]:
-    """{"choice", "probabilities"} for each context and its list of endings; see `spans`."""
+    """Return {"choice", "probabilities"} for each context and its list of endings; see `spans`."""
     firsts = [context for context, of_one in zip(contexts, endings, strict=True) for _ in of_one]
     seconds = [ending for of_one in endings for ending in of_one]
     rows = tokenizer.pack(firsts, seconds, settings.max_seq_length, settings.truncation)
@@ -138,7 +140,7 @@ def choices(tokenizer, ask, contexts: list[str], endings: list[list[str]], setti
 
 
 def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
-    """{"text", "masks": [[{"word", "probability"}]]} for each text; see `Model.fill_mask`.
+    """Return {"text", "masks": [[{"word", "probability"}]]} for each text; see `Model.fill_mask`.
 
     Args:
       ask: gives "token_ids" and "probabilities" for rows with "masked_lm_positions".
@@ -179,7 +181,8 @@ def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
 
 
 def taggings(tokenizer, ask, texts: list[str], settings) -> list[dict]:
-    """{"words": [{"word", "label", "start", "end", "probability"}]} for each text; see `spans`."""
+    """Return {"words": [{"word", "label", "start", "end", "probability"}]} for each text; see
+    `spans`."""
     parts = []
     for text in texts:
         ids, words = _words(tokenizer, text, settings.label_piece)
@@ -205,7 +208,8 @@ def taggings(tokenizer, ask, texts: list[str], settings) -> list[dict]:
 
 
 def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict[str, Any]]]:
-    """The ids of a text's pieces; of its words text, place and the piece that has their label."""
+    """Return the ids of a text's pieces; of its words text, place and the piece that has their
+    label."""
     if tokenizer.kind == "word_piece":
         ids, spans = tokenizer.encode_with_offsets(text)
         firsts, counts, places = _places([tokenizer.vocab[i] for i in ids], spans)
@@ -224,7 +228,7 @@ def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict
 
 
 def _places(pieces: list[str], spans):
-    """Of each word the first piece, how many it has, and its characters [start, end)."""
+    """Return each word's first piece, its number of pieces, and its characters [start, end)."""
     firsts = word_groups.first_pieces(pieces, spans)
     # A text without pieces has no words: the end of all is one too many then.
     words = [spans[i:j] for i, j in zip(firsts, [*firsts[1:], len(pieces)], strict=False)]
@@ -233,7 +237,7 @@ def _places(pieces: list[str], spans):
 
 
 def checked_pairs(head: str, texts: list[str], pairs) -> list:
-    """The second texts of spans and choices.
+    """Return the second texts of spans and choices.
 
     Raises:
       UserError: they are missing, too many, or none.

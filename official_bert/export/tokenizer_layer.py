@@ -117,7 +117,7 @@ class TokenizerLayer(keras.layers.Layer):
 
 
 def in_graph_tokenizer(tokenizer):
-    """The same tokeniser as TensorFlow operations.
+    """Return the same tokeniser as TensorFlow operations.
 
     Raises:
       UserError: TensorFlow cannot compute it.

@@ -24,7 +24,7 @@ def search(
     beams: int = 1,
     length_penalty: float = 1.0,
 ):
-    """Writes a text for each row.
+    """Write a text for each row.
 
     Args:
       step: function of (int32 [B * beams], int32 scalar place, state) -> (scores of the next token
@@ -98,6 +98,6 @@ def search(
 
 
 def _of(x, chosen):
-    """Some of each row: [B, N, ...] and int32 [B, M] -> [B, M, ...]."""
+    """Return some of each row: [B, N, ...] and int32 [B, M] -> [B, M, ...]."""
     chosen = ops.reshape(chosen, (*ops.shape(chosen), *[1] * (len(x.shape) - 2)))
     return ops.take_along_axis(x, chosen, axis=1)

@@ -31,14 +31,14 @@ class Kept:
         self.keys, self.values, self.place = keys, values, place
 
     def with_those_before(self, key, value):
-        """Keeps [B, A, D, 1] and [B, A, 1, D]; returns all keys and values, zeros behind them."""
+        """Keep [B, A, D, 1] and [B, A, 1, D]; return all keys and values, zeros behind them."""
         self.keys = ops.slice_update(self.keys, (0, 0, 0, self.place), key)
         self.values = ops.slice_update(self.values, (0, 0, self.place, 0), value)
         return self.keys, self.values
 
 
 def nothing_kept(encoder, rows, length: int) -> list:
-    """Keys and values of each layer before the first token: zeros, as `Kept` has them."""
+    """Return keys and values of each layer before the first token: zeros, as `Kept` has them."""
     config = encoder.config
     heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
     shapes = (rows, heads, width, length), (rows, heads, length, width)
@@ -68,11 +68,11 @@ class NextToken:
         self.encoder, self.head, self.entries = encoder, head, entries
 
     def begin(self, rows: int, length: int) -> list:
-        """What is kept before the first token."""
+        """Return an empty key-value cache."""
         return nothing_kept(self.encoder, rows, length)
 
     def __call__(self, tokens, place, state):
-        """Reads the tokens that stand at a place of the rows.
+        """Read the tokens that stand at a place of the rows.
 
         Args:
           tokens: int32 [B].
@@ -96,7 +96,7 @@ class NextToken:
         return scores, after
 
     def compiled(self) -> Callable:
-        """Compile the step by TensorFlow or JAX; a state that was given is used up."""
+        """Return compile the step by TensorFlow or JAX; a state that was given is used up."""
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 
@@ -108,7 +108,8 @@ class NextToken:
 
 
 def prompt(tokenizer, text: str) -> list[int]:
-    """The ids that a text begins with: what begins a text, unless that ends one too (GPT-2)."""
+    """Return the ids that a text begins with: what begins a text, unless that ends one too
+    (GPT-2)."""
     shared = tokenizer.cls_id == tokenizer.sep_id
     return [*([] if shared else [tokenizer.cls_id]), *tokenizer.encode(text)] or [tokenizer.cls_id]
 
@@ -121,7 +122,7 @@ def decode(
     choose: Callable,
     end: int,
 ) -> list[list[int]]:
-    """Goes on from each prompt until the token that ends a text, or to a length.
+    """Go on from each prompt until the token that ends a text, or to a length.
 
     A prompt is read as it would be written, a token a step, so rows need no padding.
 
@@ -153,12 +154,12 @@ def decode(
 
 
 def greedy(scores, place):
-    """The likeliest token."""
+    """Return the likeliest token."""
     return ops.cast(ops.argmax(scores, axis=-1), "int32")
 
 
 def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 0):
-    """A `choose` of `decode` that draws by probability.
+    """Return a `choose` of `decode` that draws by probability.
 
     Args:
       temperature: below 1 the likely becomes likelier.

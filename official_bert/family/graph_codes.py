@@ -40,8 +40,8 @@ class GraphAttention(keras.layers.Layer):
         self.built = True
 
     def call(self, nodes, sources=None, targets=None):
-        """[V, H] and the ends of edges, int32 [E] each -> [V, H]; every node has an edge to itself
-        among them."""
+        """Map [V, H] and the ends of edges, int32 [E] each -> [V, H]; every node has an edge to
+        itself among them."""
         count, width = nodes.shape
         x = ops.reshape(ops.matmul(nodes, self.kernel), (count, *self.of_source.shape))
         scores = ops.take(ops.sum(x * self.of_target, axis=-1), targets, axis=0)
@@ -84,7 +84,7 @@ class CodeTable(keras.layers.Layer):
         self.built = True
 
     def call(self, training=False):
-        """The rows, [V, H]."""
+        """Return the rows, [V, H]."""
         if self.attention is None:
             return ops.convert_to_tensor(self.rows)
         x = ops.convert_to_tensor(self.rows)
@@ -94,7 +94,7 @@ class CodeTable(keras.layers.Layer):
 
 
 def edges(parents) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """(sources, targets) of both stages, int32 [E] each; loops come first."""
+    """Return (sources, targets) of both stages, int32 [E] each; loops come first."""
     loops, inner = [(i, i) for i in range(len(parents))], {p for p in parents if p >= 0}
     up = [(code, parent) for code, parent in enumerate(parents) if parent >= 0]
     down = []
@@ -125,7 +125,8 @@ class SetEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, ids, rows=None, seed=None):
-        """`rows` are the table's, where several calls share them; they are made of all codes."""
+        """Return embed codes; `rows` are the table's, where several calls share them, made of all
+        codes."""
         rows = self.table() if rows is None else rows
         x = self.norm(ops.take(rows, ids, axis=0))
         x = dropout(x, self.dropout_rate, fold_in(seed, 0))
@@ -187,7 +188,7 @@ class VisitPretrainer(_OfSets):
         return found
 
     def loss_terms(self, batch, outputs):
-        """Of each of the four questions the mean over codes of the binary cross entropy."""
+        """Return for each of the four questions the mean over codes of the binary cross entropy."""
         terms = {}
         for source in self.sizes:
             for target in self.sizes:
@@ -216,7 +217,7 @@ class MedicationModel(_OfSets):
         self.built = True
 
     def call(self, batch, training=False, seed=None):
-        """{"logits": [B, T, size]}; the first visit's have nothing before them but zeros."""
+        """Return {"logits": [B, T, size]}; the first visit's have nothing before them but zeros."""
         seed, table = self.step_seed(training, seed), self.encoder.table()
         sets = (
             (batch["diagnoses"], self.of_diagnoses),

@@ -52,7 +52,7 @@ class DenseStep:
 
 @dataclasses.dataclass(frozen=True)
 class SentenceVectors:
-    """How the vector of a text is made.
+    """The way in which the vector of a text is made.
 
     Attributes:
       poolings: of `POOLINGS`; several are put one behind the other.
@@ -81,13 +81,13 @@ class SentenceVectors:
         return ", ".join(parts)
 
     def prepared(self, text: str, prompt: str) -> str:
-        """The text as the tokeniser gets it."""
+        """Return the text as the tokeniser gets it."""
         text = prompt + text
         # Letter by letter as the library does: a word's last sigma is no special case.
         return "".join(map(str.lower, text)) if self.lower_case else text
 
     def pooled(self, states, input_mask, of_prompt: int = 0):
-        """The vectors of texts.
+        """Return the vectors of texts.
 
         Args:
           states: float32 [B, L, H], of the tokens.
@@ -108,13 +108,13 @@ class SentenceVectors:
         return x
 
     def settings(self) -> dict[str, Any]:
-        """What "embedding" in `model.json` holds: all but the weights of dense layers."""
+        """Return "embedding" of `model.json`: all but the weights of dense layers."""
         steps = [step if step == NORMALIZE else str(step) for step in self.steps]
         alone = dataclasses.replace(self, steps=(), poolings=())
         return {**dataclasses.asdict(alone), "poolings": list(self.poolings), "steps": steps}
 
     def export_settings(self) -> dict[str, Any]:
-        """The fields of `ServingSettings` by which an exported model makes the same vectors.
+        """Return the fields of `ServingSettings` by which an exported model makes the same vectors.
 
         Raises:
           UserError: it cannot.
@@ -131,7 +131,7 @@ class SentenceVectors:
 
     @classmethod
     def from_settings(cls, fields: dict[str, Any], where: str) -> "SentenceVectors":
-        """The reverse of `settings`.
+        """Return the reverse of `settings`.
 
         Raises:
           UserError: a field is wrong.
@@ -150,14 +150,14 @@ class SentenceVectors:
 
 
 def normalized(x):
-    """Vectors [..., D] of length 1."""
+    """Return vectors [..., D] of length 1."""
     from keras import ops
 
     return x / ops.maximum(ops.norm(x, axis=-1, keepdims=True), 1e-12)
 
 
 def _pool(states, counted, pooling: str):
-    """[B, L, H], bool [B, L] -> [B, H]."""
+    """Map [B, L, H], bool [B, L] -> [B, H]."""
     from keras import ops
 
     mask = ops.expand_dims(ops.cast(counted, states.dtype), -1)
@@ -181,7 +181,7 @@ def _pool(states, counted, pooling: str):
 
 
 def _at(states, places):
-    """[B, L, H], int [B] -> [B, H]."""
+    """Map [B, L, H], int [B] -> [B, H]."""
     from keras import ops
 
     return ops.take_along_axis(states, ops.reshape(places, (-1, 1, 1)), axis=1)[:, 0]

@@ -40,7 +40,8 @@ class CrossAttention(keras.layers.Layer):
         self.built = True
 
     def call(self, x, keys_values, bias, seed=None):
-        """[B, T, H], what `SelfAttention.keys_values` gave, a bias [B, 1, 1, L] -> [B, T, H]."""
+        """Map [B, T, H], what `SelfAttention.keys_values` gave, a bias [B, 1, 1, L] -> [B, T,
+        H]."""
         read = self.norm(x) if self.norm_first else x
         attended = self.attention(read, bias, seed=fold_in(seed, 3), keys_values=keys_values)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 4))
@@ -105,7 +106,7 @@ class Seq2Seq(TextToText):
         return self.own_decoder or self.encoder
 
     def begin_as(self, head_weights: dict) -> None:
-        """Gives the decoder the encoder's weights, and the language model's head a checkpoint's.
+        """Give the decoder the encoder's weights, and the language model's head a checkpoint's.
 
         Args:
           head_weights: {path of a variable: array}; what is not there stays as it is.
@@ -151,7 +152,7 @@ class Seq2Seq(TextToText):
         return scores[:, 0], [[one.keys, one.values] for one in kept]
 
     def _written(self, memory, ids, places, allowed, seed=None, kept=None):
-        """Scores [B, T, V] of what stands behind each token.
+        """Return scores [B, T, V] of what stands behind each token.
 
         Args:
           memory: of `read`.

@@ -5,7 +5,7 @@ from official_bert.config import BertConfig
 
 
 def check(objective: str, student: BertConfig, teacher: BertConfig) -> None:
-    """Raises UserError where an objective of distillation cannot compare two models."""
+    """Raise UserError where an objective of distillation cannot compare two models."""
     same = {
         "soft_targets": "vocab_size",
         "cosine_states": "hidden_size",
@@ -27,7 +27,7 @@ def check(objective: str, student: BertConfig, teacher: BertConfig) -> None:
 
 
 def chosen_layers(written: str, student: int, teacher: int) -> list[int]:
-    """Layers of a teacher for a student to begin with, counted from 0.
+    """Return layers of a teacher for a student to begin with, counted from 0.
 
     Args:
       written: "even": from the first to the last at equal distances, which is DistilBERT's choice

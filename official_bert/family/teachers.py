@@ -33,18 +33,18 @@ class Teacher:
         return self.model.variables
 
     def encode(self, batch, return_attention: bool = False) -> dict:
-        """What its encoder makes of a batch (see `BertEncoder`), without dropout or gradients."""
+        """Encode a batch (see `BertEncoder`), without dropout or gradients."""
         encoded = self.encoder(batch, training=False, return_attention=return_attention)
         return keras.tree.map_structure(ops.stop_gradient, encoded)
 
     def answer(self, batch) -> dict:
-        """What the model makes of a batch, without dropout or gradients."""
+        """Compute the model's outputs for a batch, without dropout or gradients."""
         outputs = self.model(batch, training=False)
         return keras.tree.map_structure(ops.stop_gradient, outputs)
 
 
 def begin_with(model, teacher: Teacher, layers: list[int]) -> None:
-    """Gives a student the teacher's embeddings, some of its layers and its masked-LM head.
+    """Give a student the teacher's embeddings, some of its layers and its masked-LM head.
 
     Args:
       model: a `BertPretrainer` or `BertEncoder`; it may lack the teacher's segments and pooler.

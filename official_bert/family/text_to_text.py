@@ -40,11 +40,12 @@ class TextToText(ModelWithLosses):
         self._declare_means("label_loss", "accuracy")
 
     def read(self, batch, seed=None):
-        """What the writing needs of the source: nested tensors whose first axis is the batch's."""
+        """Return what the writing needs of the source: nested tensors whose first axis is the
+        batch's."""
         raise NotImplementedError
 
     def scores(self, memory, ids, seed=None):
-        """Of the token after each: what `read` gave, int32 [B, T] -> [B, T, V]."""
+        """Score the token after each: what `read` gave, int32 [B, T] -> [B, T, V]."""
         raise NotImplementedError
 
     def begin(self, memory, rows, longest: int):
@@ -52,14 +53,15 @@ class TextToText(ModelWithLosses):
         raise NotImplementedError
 
     def step(self, memory, tokens, place, state):
-        """As `beam_search.search` asks it, with what `read` gave."""
+        """Take one step as `beam_search.search` asks for it, with what `read` gave."""
         raise NotImplementedError
 
     def input_specs(self):
         return input_specs(2)
 
     def call(self, batch, training=False, seed=None, beams=None, length_penalty=None):
-        """Encoder inputs, int32 [B, L] each; `beams` and `length_penalty`, if not the model's.
+        """Return encoder inputs, int32 [B, L] each; `beams` and `length_penalty`, if not the
+        model's.
 
         Returns:
           With the whole target in "label_ids", int32 [B, T], first and last token included and -1
@@ -89,7 +91,7 @@ class TextToText(ModelWithLosses):
         return {"output_ids": ids}
 
     def loss_terms(self, batch, outputs):
-        """{"label_loss": (sum, weight)} over the tokens of the targets."""
+        """Return {"label_loss": (sum, weight)} over the tokens of the targets."""
         if "logits" not in outputs:
             raise UserError("the target is read too: give label_ids among the inputs")
         losses = cross_entropy(outputs["logits"], _ids(batch)[:, 1:])

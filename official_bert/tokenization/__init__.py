@@ -49,8 +49,9 @@ KINDS = {
 
 
 def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules) -> Tokenizer:
-    """The tokeniser of a vocabulary file: byte pairs (RoBERTa's or OpenAI GPT's) or any other that
-    the library `tokenizers` knows from `.json`, SentencePiece from `.model`, else WordPiece.
+    """Return the tokeniser of a vocabulary file: byte pairs (RoBERTa's or OpenAI GPT's) or any
+    other that the library `tokenizers` knows from `.json`, SentencePiece from `.model`, else
+    WordPiece.
 
     Args:
       path: the file.
@@ -70,7 +71,8 @@ def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules)
 
 
 def find_vocabulary(folder: str | os.PathLike, exists=os.path.exists) -> str | None:
-    """The path of the vocabulary in a folder of records or of a model; None where there is none.
+    """Return the path of the vocabulary in a folder of records or of a model; None where there is
+    none.
 
     Args:
       exists: whether there is a file of a path; another one looks into remote folders.

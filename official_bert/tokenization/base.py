@@ -115,7 +115,7 @@ class Tokenizer:
         padding: str | int = "longest",
         truncation: str | None = None,
     ) -> dict[str, np.ndarray]:
-        """What a model reads of some texts: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+        """Return a model's inputs for some texts: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
 
         Args:
           texts: a list of texts; one text is a list of one.
@@ -143,7 +143,7 @@ class Tokenizer:
         return self.pad(rows, _padded_length(longest, max_length, padding))
 
     def pack(self, texts, pairs=None, max_length: int = 512, truncation: str = "head"):
-        """The rows of `sequences.pack` for texts, or for texts and their pairs: list[dict].
+        """Return the rows of `sequences.pack` for texts, or for texts and their pairs: list[dict].
 
         Raises:
           UserError: as for a call, but texts too long are cut.
@@ -160,7 +160,7 @@ class Tokenizer:
         ]
 
     def pad(self, rows: Sequence[dict], length: int) -> dict[str, np.ndarray]:
-        """Rows of `sequences.pack` as the three arrays int32 [rows, length]."""
+        """Return rows of `sequences.pack` as the three arrays int32 [rows, length]."""
         shape = (len(rows), length)
         batch = {name: np.zeros(shape, np.int32) for name in ("input_mask", "segment_ids")}
         batch = {"input_ids": np.full(shape, self.pad_id, np.int32), **batch}
@@ -176,12 +176,12 @@ class Tokenizer:
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's pieces."""
+        """Return the ids of a text's pieces."""
         return [self._id_of[piece] for piece in self.tokenize(text)]
 
     def encode_masked(self, text: str) -> list[int]:
-        """As `encode`, but the mask's name, "[MASK]" in BERT, stands for the token; to the other
-        methods it is text."""
+        """Encode a text in which the mask's name, "[MASK]" in BERT, stands for the token; to the
+        other methods it is text."""
         mask_id = self.mask_id
         *before, last = text.split(self.special.mask)
         # A blank before a mask belongs to the word that it hides.
@@ -198,12 +198,12 @@ class Tokenizer:
         raise NotImplementedError
 
     def _placed(self, pieces) -> tuple[list[int], list[tuple[int, int]]]:
-        """The same of `offsets.Placed` pieces."""
+        """Return the same of `offsets.Placed` pieces."""
         ids = [self._id_of[piece.text] for piece in pieces]
         return ids, [(piece.start, piece.end) for piece in pieces]
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of many texts, faster than one by one.
+        """Return the ids of many texts, faster than one by one.
 
         Returns:
           ids: int32 [sum of lengths], the texts one after another.
@@ -214,7 +214,7 @@ class Tokenizer:
         return np.array([*itertools.chain.from_iterable(rows)], np.int32), offsets
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """As `encode_batch`, for each line of some UTF-8 text; blanks at its ends do not count.
+        """Encode each line of some UTF-8 text; blanks at its ends do not count.
 
         Args:
           data: whole lines, each with its "\n".
@@ -233,21 +233,21 @@ class Tokenizer:
         raise NotImplementedError
 
     def digest(self) -> str:
-        """A hash of all that decides the pieces."""
+        """Return a hash of all that decides the pieces."""
         parts = [self.kind, sorted(self.options.items()), self.vocab, *self._more_content()]
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _more_content(self) -> list:
-        """What, beside the vocabulary and the options, decides the pieces."""
+        """Return what, beside the vocabulary and the options, decides the pieces."""
         return []
 
     def write(self, folder: str | os.PathLike) -> None:
-        """Writes the vocabulary into a folder, under `file_name`."""
+        """Write the vocabulary into a folder, under `file_name`."""
         raise NotImplementedError
 
 
 def text_list(texts, name: str) -> list[str]:
-    """Texts as a list; one is a list of one.
+    """Return texts as a list; one is a list of one.
 
     Raises:
       UserError: there is none, or something else among them.

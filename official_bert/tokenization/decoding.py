@@ -13,7 +13,7 @@ _AFTER_APOSTROPHE = {"s", "t", "re", "ve", "ll", "d", "m", "clock"}
 
 
 def pieces_to_text(pieces: Iterable[str]) -> str:
-    """Joins WordPieces into readable text.
+    """Join WordPieces into readable text.
 
     Continuations are glued to their word and punctuation to its neighbours, as English mostly
     writes them. What the tokeniser removed (case, accents, the exact blanks) cannot come back.
@@ -35,7 +35,7 @@ def pieces_to_text(pieces: Iterable[str]) -> str:
 
 
 def _is_glued(words: list[str], index: int, quote_is_open: bool) -> bool:
-    """Whether no blank stands before words[index]."""
+    """Return whether no blank stands before words[index]."""
     if index == 0:
         return True
     before, word = words[index - 1], words[index]

@@ -57,7 +57,7 @@ class FastEncoder:
         self._words = _WordCache(id_of)
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns ids, int32 [total], and offsets, int64 [len(texts) + 1]."""
+        """Return ids, int32 [total], and offsets, int64 [len(texts) + 1]."""
         ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
         for block in _blocks(texts):
             joined = _SEPARATOR.join([*block, ""])
@@ -70,7 +70,8 @@ class FastEncoder:
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The same for lines of UTF-8 that each end with a newline; best some 100 kB at once.
+        """Return the same for lines of UTF-8 that each end with a newline; best some 100 kB at
+        once.
 
         Raises:
           UnicodeDecodeError: the bytes are not UTF-8.
@@ -79,7 +80,7 @@ class FastEncoder:
         return ids, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
     def _encode_block(self, data, separator, errors="surrogatepass"):
-        """Returns the ids of texts that each end with the separator, and how many each has."""
+        """Return the ids of texts that each end with the separator, and how many each has."""
         if not data.isascii():
             data = self._replace(data, separator.encode(), errors)
         removed = _REMOVED_BYTES if separator == _SEPARATOR else b"\0" + _REMOVED_BYTES
@@ -95,7 +96,7 @@ class FastEncoder:
         return ids, np.diff(ids_before, prepend=0)
 
     def _replace(self, data, separator, errors):
-        """Applies the basic tokeniser, but for splitting, to the characters outside ASCII."""
+        """Apply the basic tokeniser, but for splitting, to the characters outside ASCII."""
         high = np.frombuffer(data, np.int8) < 0  # a run of such bytes is whole characters
         edges = np.flatnonzero(high[1:] != high[:-1]) + 1
         edges = [0] * bool(high[0]) + edges.tolist() + [len(data)] * bool(high[-1])
@@ -149,7 +150,8 @@ class _Replacements(dict):
 
 
 def _depends_on_neighbours(char: str, rules: reference.Rules) -> bool:
-    """Whether a character's lower-cased, decomposed form depends on what stands beside it."""
+    """Return whether a character's lower-cased, decomposed form depends on what stands beside
+    it."""
     if rules.do_lower_case and char == "Σ":
         return True
     # Decomposition sorts the marks after a letter by combining class. Non-spacing marks are dropped
@@ -161,7 +163,7 @@ def _depends_on_neighbours(char: str, rules: reference.Rules) -> bool:
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Consecutive texts, each group about _BLOCK_CHARACTERS long."""
+    """Yield consecutive texts, each group about _BLOCK_CHARACTERS long."""
     first, size = 0, 0
     for index, text in enumerate(texts):
         size += len(text)
@@ -173,7 +175,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _find_words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """The places [start, end) of all words and punctuation marks; data ends with a blank."""
+    """Return the places [start, end) of all words and punctuation marks; data ends with a blank."""
     kind = np.frombuffer(data.translate(_KIND_OF_BYTE), np.uint8)
     letter = kind == _LETTER
     joined = letter[:-1] & letter[1:]  # byte i and byte i + 1 are in one word
@@ -211,7 +213,7 @@ class _WordCache:
         self._slots = np.zeros(1 << _SLOT_BITS, np.int32)  # the hash table: entries
 
     def encode(self, data: bytes, starts: np.ndarray, ends: np.ndarray):
-        """Encodes the words data[start:end].
+        """Encode the words data[start:end].
 
         Returns:
           word_ends: int64 [words], where the ids of each word end.
@@ -251,13 +253,13 @@ class _WordCache:
         return entries
 
     def _probe(self, slots, low, high):
-        """The entries in these slots; 0 where an entry is that of another word."""
+        """Return the entries in these slots; 0 where an entry is that of another word."""
         entries = self._slots[slots]
         same = (self._low.values[entries] == low) & (self._high.values[entries] == high)
         return np.where(same, entries, 0)
 
     def _keys(self, data, starts, lengths):
-        """The words' bytes as two numbers each; zeros for words that are longer."""
+        """Return the words' bytes as two numbers each; zeros for words that are longer."""
         # A view of the 8 bytes that begin at each byte.
         eight = np.ndarray(len(data) - 7, "<u8", buffer=data, strides=(1,))
         low = eight[starts] & self._keep[np.minimum(lengths, 8)]
@@ -274,7 +276,7 @@ class _WordCache:
         return (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
 
     def _store(self, slots, entries):
-        """Puts new words into slots that are free; who finds none stays in the dict alone."""
+        """Put new words into slots that are free; who finds none stays in the dict alone."""
         for probe in range(_PROBES):
             free = np.flatnonzero(self._slots[slots ^ probe] == 0)
             slot, chosen = np.unique(slots[free] ^ probe, return_index=True)

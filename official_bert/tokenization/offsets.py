@@ -23,7 +23,8 @@ class Placed(NamedTuple):
 def tokenize_with_offsets(
     text: str, vocab: Collection[str], rules: reference.Rules, unk: str = "[UNK]"
 ) -> list[Placed]:
-    """`reference.tokenize`, each piece with its place: text[start:end] is what it was made from.
+    """Return `reference.tokenize`, each piece with its place: text[start:end] is what it was made
+    from.
 
     Accents that were stripped belong to the letter before them, so spans end at whole letters.
     Where one character of the text became several pieces (a hangul syllable in its jamo), these
@@ -40,7 +41,8 @@ def tokenize_with_offsets(
 
 
 def pieces_of_words(text: str, rules: reference.Rules, cut: Callable) -> list[Placed]:
-    """The pieces of a text; `cut` gives those of a word, each with the characters that it takes."""
+    """Return the pieces of a text; `cut` gives those of a word, each with the characters that it
+    takes."""
     pieces = []
     for word in words_with_offsets(text, rules):
         at = 0
@@ -52,7 +54,8 @@ def pieces_of_words(text: str, rules: reference.Rules, cut: Callable) -> list[Pl
 
 
 def words_with_offsets(text: str, rules: reference.Rules) -> list[list[Placed]]:
-    """`reference.basic_tokenize`, each word as a list of its characters with their places."""
+    """Return `reference.basic_tokenize`, each word as a list of its characters with their
+    places."""
     words = []
     for word in _split_at_blanks(text, rules):
         if rules.do_lower_case:
@@ -64,7 +67,7 @@ def words_with_offsets(text: str, rules: reference.Rules) -> list[list[Placed]]:
 
 
 def _split_at_blanks(text, rules):
-    """`clean`, `space_around_ideographs` and `split`."""
+    """Return `clean`, `space_around_ideographs` and `split`."""
     words, word = [], []
     for index, char in enumerate(text):
         if reference.is_removed(char):
@@ -83,7 +86,7 @@ def _split_at_blanks(text, rules):
 
 
 def lower(word: list[Placed]) -> list[Placed]:
-    """A word or a text in lower case."""
+    """Return a word or a text in lower case."""
     # All at once, since the lower case of a sigma depends on its neighbours; a letter alone shows
     # only how many letters its lower case has (two for U+0130).
     lowered = iter("".join(char.text for char in word).lower())
@@ -101,7 +104,8 @@ def _without_accents(word):
 
 
 def _decompose(word):
-    """NFD: every character's decomposition, then each run of marks in the order of its classes."""
+    """Return NFD: every character's decomposition, then each run of marks in the order of its
+    classes."""
     parts = [
         Placed(part, char.start, char.end)
         for char in word

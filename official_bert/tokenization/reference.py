@@ -35,7 +35,7 @@ CJK_BLOCKS = (
 
 
 class Rules(NamedTuple):
-    """What differs between the basic tokenisers of released models.
+    """Options that differ between the basic tokenisers of released models.
 
     Attributes:
       do_lower_case: true for uncased vocabularies.
@@ -61,7 +61,7 @@ def tokenize(
     tokenize_chinese_chars: bool = True,
     unk: str = "[UNK]",
 ) -> list[str]:
-    """Cuts a text into WordPieces.
+    """Cut a text into WordPieces.
 
     Args:
       text: any string. "[MASK]" in it is five letters of text in brackets, never the special token.
@@ -82,7 +82,7 @@ def basic_tokenize(
     strip_accents: bool | None = None,
     tokenize_chinese_chars: bool = True,
 ) -> list[str]:
-    """Cuts a text into words and punctuation marks, cleaned and (if asked) lower-cased."""
+    """Cut a text into words and punctuation marks, cleaned and (if asked) lower-cased."""
     rules = Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
     text = clean(text)
     if rules.tokenize_chinese_chars:
@@ -98,7 +98,7 @@ def basic_tokenize(
 
 
 def wordpiece_tokenize(word: str, vocab: Collection[str], unk: str = "[UNK]") -> list[str]:
-    """Cuts one word into pieces, taking from the left the longest piece the vocabulary has."""
+    """Cut one word into pieces, taking from the left the longest piece the vocabulary has."""
     if len(word) > MAX_WORD_CHARACTERS:
         return [unk]
     pieces = []
@@ -117,12 +117,12 @@ def wordpiece_tokenize(word: str, vocab: Collection[str], unk: str = "[UNK]") ->
 
 
 def clean(text: str) -> str:
-    """Removes control characters and invalid ones; makes every kind of blank a space."""
+    """Remove control characters and invalid ones; make every kind of blank a space."""
     return "".join(" " if is_blank(char) else char for char in text if not is_removed(char))
 
 
 def space_around_ideographs(text: str) -> str:
-    """Makes every Chinese ideograph a word of its own: Chinese writes no blanks between words.
+    """Make every Chinese ideograph a word of its own: Chinese writes no blanks between words.
 
     Japanese kana and Korean hangul are not ideographs and stay joined as they are written.
     """
@@ -130,35 +130,37 @@ def space_around_ideographs(text: str) -> str:
 
 
 def without_accents(text: str) -> str:
-    """Decomposes letters (é becomes e and an acute accent) and drops the non-spacing marks."""
+    """Decompose letters (é becomes e and an acute accent) and drop the non-spacing marks."""
     decomposed = unicodedata.normalize("NFD", text)
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
 
 
 def split_on_punctuation(text: str) -> str:
-    """Puts spaces around every punctuation mark."""
+    """Put spaces around every punctuation mark."""
     return "".join(f" {char} " if is_punctuation(char) else char for char in text)
 
 
 def is_removed(char: str) -> bool:
-    """Control and format characters (Cc, Cf) but tab and line ends; U+0000 and U+FFFD."""
+    """Return whether it is a control or format character (Cc, Cf) but not tab or line ends; U+0000
+    or U+FFFD."""
     if char in "\t\n\r":
         return False
     return char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf")
 
 
 def is_blank(char: str) -> bool:
-    """Space separators (Zs), tabs and line ends."""
+    """Return whether it is a space separator (Zs), a tab or a line end."""
     return char in " \t\n\r" or unicodedata.category(char) == "Zs"
 
 
 def is_punctuation(char: str) -> bool:
-    """All of Unicode's punctuation, and every ASCII sign that is no letter or digit ($, +, ~)."""
+    """Return all of Unicode's punctuation, and every ASCII sign that is no letter or digit ($, +,
+    ~)."""
     if char < "\x80":
         return "!" <= char <= "~" and not char.isalnum()
     return unicodedata.category(char).startswith("P")
 
 
 def is_ideograph(char: str) -> bool:
-    """The blocks of Chinese, Japanese and Korean ideographs that the original lists."""
+    """Return the blocks of Chinese, Japanese and Korean ideographs that the original lists."""
     return any(first <= ord(char) <= last for first, last in CJK_BLOCKS)

@@ -41,7 +41,7 @@ class SentencePieceTokenizer(Tokenizer):
     file_name = "spiece.model"
 
     def __init__(self, vocab: str | os.PathLike | bytes, do_lower_case: bool = True):
-        """Reads the model.
+        """Read the model.
 
         Args:
           vocab: the path of a `spiece.model`, or what is in it.
@@ -146,7 +146,8 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 def normalized(text: str, lower: bool) -> str:
-    """A text as ALBERT's code gives it to SentencePiece: single blanks, decomposed, no accents."""
+    """Return a text as ALBERT's code gives it to SentencePiece: single blanks, decomposed, no
+    accents."""
     text = " ".join(text.encode("utf-8", "replace").decode().split())
     text = "".join(map(without_accents, text))
     return text.lower() if lower else text
@@ -154,13 +155,13 @@ def normalized(text: str, lower: bool) -> str:
 
 @functools.lru_cache(maxsize=1 << 12)
 def without_accents(char: str) -> str:
-    """A character decomposed (NFKD), without what combines with a letter."""
+    """Return a character decomposed (NFKD), without what combines with a letter."""
     parts = unicodedata.normalize("NFKD", char)
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
 def _normalized_with_places(text: str, lower: bool) -> list[Placed]:
-    """The characters of `normalized`, and where each stands in `text`."""
+    """Return the characters of `normalized`, and where each stands in `text`."""
     placed = []
     for place, char in enumerate(text):
         if char.isspace():
@@ -186,13 +187,13 @@ def _readable(piece: str) -> str:
 
 
 def read_file(path: Path) -> bytes:
-    """A model file's content; raises UserError where it is missing or too large for one."""
+    """Return a model file's content; raises UserError where it is missing or too large for one."""
     return read_bytes(path, _MOST_BYTES)
 
 
 @functools.lru_cache(maxsize=8)
 def check(model: bytes, where: str) -> None:
-    """Lets the library read a model, and cut a text of every kind, in a process of its own first.
+    """Let the library read a model, and cut a text of every kind, in a process of its own first.
 
     Raises:
       UserError: it is no SentencePiece model, or the library fails on it.
@@ -210,7 +211,7 @@ def check(model: bytes, where: str) -> None:
 
 
 def try_out(path: str) -> dict[str, np.ndarray]:
-    """What `check` lets a process of its own do; returns how many pieces a text has."""
+    """Tokenise a text in the process that `check` starts; returns how many pieces it has."""
     processor, pieces = _processor_and_pieces(Path(path).read_bytes(), path)
     characters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x12000)]))
     lengths = [len(processor.encode(text)) for text in (characters, "".join(pieces), "a " * 5000)]

@@ -11,7 +11,7 @@ TRUNCATIONS = ("head", "tail", "head+tail")
 def pack(
     tokenizer, first: list[int], second: list[int] | None, max_seq_length: int, truncation="head"
 ):
-    """One feature of one or two lists of token ids.
+    """Return one feature of one or two lists of token ids.
 
     A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as
     in the original code; `truncation` says which end of a text is kept.
@@ -40,7 +40,8 @@ def pack(
 
 
 def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:
-    """What is left of two lengths after dropping tokens of the longer until both fit in `room`."""
+    """Return what is left of two lengths after dropping tokens of the longer until both fit in
+    `room`."""
     if first + second <= room:
         return first, second
     # The longer shrinks to the shorter, then both shrink in turn, the second first.
@@ -53,7 +54,8 @@ def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def cut(ids: list[int], length: int, truncation: str) -> list[int]:
-    """`length` of the ids: the first, the last, or the first quarter and the last three quarters.
+    """Return `length` of the ids: the first, the last, or the first quarter and the last three
+    quarters.
 
     A quarter and three quarters is close to the 128 + 382 of 510 that Sun et al. (2019, "How to
     fine-tune BERT for text classification?") found best on long reviews.
@@ -72,7 +74,7 @@ def cut(ids: list[int], length: int, truncation: str) -> list[int]:
 
 
 def as_template(tokenizer) -> dict:
-    """How `pack` joins texts, as the `post_processor` of a tokenizer.json."""
+    """Write how `pack` joins texts as the `post_processor` of a tokenizer.json."""
 
     def special(index, segment):
         return {"SpecialToken": {"id": tokenizer.vocab[index], "type_id": segment}}

@@ -45,7 +45,7 @@ class BertTokenizer(Tokenizer):
         strip_accents: bool | None = None,
         tokenize_chinese_chars: bool = True,
     ):
-        """Reads the vocabulary.
+        """Read the vocabulary.
 
         Args:
           vocab: the path of a `vocab.txt`, or the pieces themselves.
@@ -79,7 +79,7 @@ class BertTokenizer(Tokenizer):
         return self.vocab
 
     def tokenize(self, text: str) -> list[str]:
-        """The pieces of a text, by the reference algorithm."""
+        """Return the pieces of a text, by the reference algorithm."""
         return reference.tokenize(text, self._id_of, *self.rules)
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:

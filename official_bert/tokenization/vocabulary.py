@@ -19,7 +19,7 @@ _CAPITAL_SHARE = 0.1  # of the pieces with letters; more is a cased vocabulary
 
 
 def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
-    """Reads a `vocab.txt` as the original does: lines end at "\\n", blanks around a piece go.
+    """Read a `vocab.txt` as the original does: lines end at "\\n", blanks around a piece go.
 
     Every line has its number, blank and repeated ones too; of a piece that stands in several lines
     the last one is its id.
@@ -54,7 +54,7 @@ def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
 
 
 def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
-    """Writes the pieces one a line. The file appears whole or not at all.
+    """Write the pieces one a line. The file appears whole or not at all.
 
     Raises:
       UserError: as `load_vocab`, or a piece could not be read back as it is.
@@ -68,7 +68,7 @@ def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
 
 
 def is_cased(vocab: Iterable[str]) -> bool:
-    """Whether a vocabulary was made of text that kept its case.
+    """Return whether a vocabulary was made of text that kept its case.
 
     A third of the pieces with letters have capital ones in the released cased vocabularies, none in
     the uncased. Words that were put in the place of [unused] lines make up to 4%.
@@ -78,7 +78,8 @@ def is_cased(vocab: Iterable[str]) -> bool:
 
 
 def lower_case_of(vocab: Iterable[str], where: str) -> bool:
-    """Whether text is lower-cased for a vocabulary of which no file says it; a warning says it."""
+    """Return whether text is lower-cased for a vocabulary of which no file says it; a warning says
+    it."""
     lower = not is_cased(vocab)
     looks, does = ("uncased", "is") if lower else ("cased", "is not")
     warnings.warn(
@@ -90,7 +91,7 @@ def lower_case_of(vocab: Iterable[str], where: str) -> bool:
 
 
 def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
-    """What is said where text would be lower-cased for a cased vocabulary; "" where it fits.
+    """Return a warning where text would be lower-cased for a cased vocabulary; "" where it fits.
 
     Such pieces are never found: words like them become [UNK] or fall apart.
     """
@@ -104,7 +105,7 @@ def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
 
 
 def _letters(vocab: Iterable[str]) -> tuple[int, list[str]]:
-    """How many pieces have letters of two cases, and those that have capital ones."""
+    """Return how many pieces have letters of two cases, and those that have capital ones."""
     # Chinese BERT's vocabulary has <S> and <T> beside the usual special pieces in brackets.
     words = [piece for piece in vocab if piece[:1] + piece[-1:] not in ("[]", "<>")]
     capital = [piece for piece in words if piece != piece.lower()]
@@ -112,7 +113,7 @@ def _letters(vocab: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
-    """Returns `vocab` if it can serve BERT; [MASK] may lack, which only pre-training needs.
+    """Return `vocab` if it can serve BERT; [MASK] may lack, which only pre-training needs.
 
     Raises:
       UserError: it is empty or lacks a special token.
@@ -129,5 +130,5 @@ def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
 
 
 def special_tokens(vocab: Iterable[str]) -> SpecialTokens:
-    """BERT's, of a vocabulary that may lack [MASK]."""
+    """Return BERT's, of a vocabulary that may lack [MASK]."""
     return SpecialTokens(*SPECIAL_TOKENS)._replace(mask=MASK if MASK in set(vocab) else None)

@@ -18,7 +18,8 @@ def pack_windows(
     most: int,
     overlap: int,
 ) -> tuple[list[dict], bool]:
-    """A text of a classifier as rows of `sequences.pack`, one a window; (rows, whether it was cut).
+    """Return a text of a classifier as rows of `sequences.pack`, one a window; (rows, whether it
+    was cut).
 
     Of a pair the longer text (at a tie the second) is read in windows, each beside the other text,
     of which at most half a window is kept.
@@ -50,7 +51,7 @@ def pack_windows(
 
 
 def check_overlap(overlap: int, max_seq_length: int, between: list[int]) -> None:
-    """Raises UserError where windows overlap by all that they are sure to hold of a text.
+    """Raise UserError where windows overlap by all that they are sure to hold of a text.
 
     Args:
       between: the ids that stand between the texts of a pair; none of a single text.
@@ -68,8 +69,8 @@ def check_overlap(overlap: int, max_seq_length: int, between: list[int]) -> None
 def overlapping(
     tokenizer, question: list[int] | None, ids: list[int], max_seq_length: int, stride=0, only=None
 ) -> Iterator[tuple[dict, slice, np.ndarray]]:
-    """A text of a span model or a tagger as rows of `sequences.pack`, one a window, behind the
-    question if there is one; with each row its tokens of the text and, bool [of these tokens],
+    """Yield a text of a span model or a tagger as rows of `sequences.pack`, one a window, behind
+    the question if there is one; with each row its tokens of the text and, bool [of these tokens],
     whether they have their most context there.
 
     Args:
@@ -96,7 +97,7 @@ def overlapping(
 
 
 def beside_question(tokenizer, question: list[int], passage, *how) -> Iterator[tuple[dict, slice]]:
-    """`[CLS] question [SEP] window [SEP]` for each window of a passage, and its tokens of it.
+    """Yield `[CLS] question [SEP] window [SEP]` for each window of a passage, and its tokens of it.
 
     Beside the model's fields: `context_start` (position of the window's first token) and, for each
     token of the window, `token_starts`, `token_ends` (characters) and `is_max_context`.
@@ -117,8 +118,8 @@ def beside_question(tokenizer, question: list[int], passage, *how) -> Iterator[t
 
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:
-    """First tokens of windows of `room` tokens, `stride` apart, up to the one that reaches the
-    end.
+    """Return first tokens of windows of `room` tokens, `stride` apart, up to the one that reaches
+    the end.
     """
     starts = [0]
     while starts[-1] + room < length:

@@ -18,7 +18,7 @@ _LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """The (start, end) characters of each word.
+    """Return the (start, end) characters of each word.
 
     Characters that the tokeniser removes (control characters, soft hyphens) neither end a word nor
     make one.
@@ -32,7 +32,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Which pieces begin a word.
+    """Return the pieces that begin a word.
 
     Args:
       pieces: of a text, or its characters.
@@ -49,8 +49,8 @@ def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> lis
 
 
 def basic_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
-    """The words of the basic tokeniser and their spans; what stands for a word of several letters
-    is "a", for only lone characters may be marks."""
+    """Return the words of the basic tokeniser and their spans; what stands for a word of several
+    letters is "a", for only lone characters may be marks."""
     found = words_with_offsets(text, _RULES)
     lone = [len(word) == 1 and ord(word[0].text) < _LAST_CODE for word in found]
     words = [word[0].text if one else "a" for word, one in zip(found, lone, strict=True)]

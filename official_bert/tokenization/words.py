@@ -54,7 +54,7 @@ class WordTokenizer(Tokenizer):
         return self.vocab
 
     def words_of(self, text: str) -> list[str]:
-        """The words of a text as they are written."""
+        """Return the words of a text as they are written."""
         return [text[start:end] for start, end in self._spans(text)]
 
     def tokenize(self, text: str) -> list[str]:
@@ -102,6 +102,7 @@ class WordTokenizer(Tokenizer):
         return word in self._known or word.lower() in self._known
 
     def word_id(self, word: str) -> int:
-        """The id of a word, as it is written or in lower case; that of [UNK] where it has none."""
+        """Return the id of a word, as it is written or in lower case; that of [UNK] where it has
+        none."""
         found = self._id_of.get(word, self._id_of.get(word.lower(), self.unk_id))
         return found if found >= len(self.special) else self.unk_id

@@ -19,13 +19,13 @@ def write_vocabulary(path):
 
 
 def write_corpus(path, documents=60, seed=0, sentences=(1, 30), words=(1, 25)):
-    """Writes documents of random words, some with endings, and returns the path."""
+    """Write documents of random words, some with endings, and return the path."""
     path.write_text(_text(documents, seed, sentences, words), encoding="utf-8")
     return str(path)
 
 
 def documents(paths):
-    """Each document of files of sentences, as their list."""
+    """Yield each document of files of sentences, as their list."""
     for path in [paths] if isinstance(paths, str) else paths:
         parts = itertools.groupby(map(str.strip, text_lines(path)), bool)
         yield from (list(part) for is_text, part in parts if is_text)

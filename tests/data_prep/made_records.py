@@ -21,7 +21,7 @@ def make(inputs, vocab, output, **options):
 
 
 def examples(folder):
-    """All examples of a folder in file order: feature name to [examples, values]."""
+    """Return all examples of a folder in file order: feature name to [examples, values]."""
     manifest = json.loads((Path(folder) / "manifest.json").read_text())
     parsed = [
         parse_example(record)
@@ -32,7 +32,7 @@ def examples(folder):
 
 
 def digest(folder):
-    """One digest of all record files below a folder."""
+    """Return one digest of all record files below a folder."""
     total = hashlib.sha256()
     for path in sorted(Path(folder).rglob("*.tfrecord")):
         total.update(str(path.relative_to(folder)).encode() + path.read_bytes())
@@ -40,7 +40,8 @@ def digest(folder):
 
 
 def unmasked(read):
-    """(ids with what was hidden put back, which of them are masked), both [examples, length]."""
+    """Return (ids with what was hidden put back, which of them are masked), both [examples,
+    length]."""
     ids, used = read["input_ids"].copy(), read["masked_lm_weights"] == 1
     places = np.nonzero(used)[0], read["masked_lm_positions"][used]
     masked = np.zeros(ids.shape, bool)
@@ -49,7 +50,7 @@ def unmasked(read):
 
 
 def check_rows(read, chosen, tokenizer=TOKENIZER):
-    """Shapes, input masks, segments and special tokens; returns lengths and unmasked ids."""
+    """Check shapes, input masks, segments and special tokens; return lengths and unmasked ids."""
     length, number = chosen["max_seq_length"], len(read["input_ids"])
     assert read["input_ids"].shape == (number, length)
     lengths = read["input_mask"].sum(axis=1)
@@ -79,7 +80,7 @@ def check_rows(read, chosen, tokenizer=TOKENIZER):
 
 
 def check_masks(read, ids, lengths, chosen, tokenizer=TOKENIZER):
-    """Counts, places and rates of the masked LM."""
+    """Count, places and rates of the masked LM."""
     slots, used = chosen["max_predictions_per_seq"], read["masked_lm_weights"] == 1
     rows, places = np.nonzero(used)[0], read["masked_lm_positions"][used]
     now, before = read["input_ids"][rows, places], read["masked_lm_ids"][used]

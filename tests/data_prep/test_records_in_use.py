@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("small_blocks")
 
 @pytest.fixture
 def folder(tmp_path, vocab):
-    """Records of two shards, a tenth held out."""
+    """Return records of two shards, a tenth held out."""
     make_in(tmp_path / "records", tmp_path, vocab)
     return tmp_path / "records"
 

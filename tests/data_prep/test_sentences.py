@@ -26,7 +26,7 @@ def hard_passages():
 
 
 def ends(parts):
-    """Positions of the inner sentence ends, counted without blanks."""
+    """Return positions of the inner sentence ends, counted without blanks."""
     position, found = 0, set()
     for part in parts:
         position += len("".join(part.split()))

@@ -22,7 +22,7 @@ def ids(*tokens, length):
 
 @pytest.fixture
 def one(tmp_path):
-    """A file of one known example."""
+    """Return a file of one known example."""
     features = {
         "input_ids": ids(
             "[CLS]", "worda", "[MASK]", "##ing", "[SEP]", "wordc", "wordd", "[SEP]", length=10

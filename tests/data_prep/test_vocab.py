@@ -17,7 +17,7 @@ from official_bert.tokenization.reference import Rules, basic_tokenize, wordpiec
 
 
 def slow_pieces(counts, num_pieces, iterations):
-    """The algorithm of wordpiece_learner's docstring with a dict of strings, or None."""
+    """Return the algorithm of wordpiece_learner's docstring with a dict of strings, or None."""
     kept = best = None
     for _ in range(iterations):
         substrings = Counter()

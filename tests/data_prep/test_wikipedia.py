@@ -40,14 +40,14 @@ def dump_xml(pages):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """What workers take is small: some pages, a stream or two."""
+    """Make what workers take small: some pages, a stream or two."""
     monkeypatch.setattr(wikipedia, "_BATCH_BYTES", 1500)
     monkeypatch.setattr(wikipedia_dump, "_BZ2_STRETCH", 500)
     monkeypatch.setattr(wikipedia_dump, "_PLAIN_STRETCH", 3000)
 
 
 def multistream(text, size=2000):
-    """Several bzip2 streams behind one another; pages and tags lie across them."""
+    """Return several bzip2 streams behind one another; pages and tags lie across them."""
     return b"".join(bz2.compress(text[at : at + size]) for at in range(0, len(text), size))
 
 
@@ -64,7 +64,7 @@ def dump(tmp_path):
 
 
 def read_output(folder):
-    """(titles of the sidecar, documents), in order."""
+    """Return (titles of the sidecar, documents), in order."""
     entries = []
     for path in sorted(folder.glob("articles-*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as file:

@@ -6,5 +6,5 @@ import tiny_runs
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
-    """The folder of `tiny_runs.make_records`."""
+    """Return the folder of `tiny_runs.make_records`."""
     return tiny_runs.make_records(tmp_path_factory.mktemp("records"))

@@ -20,14 +20,14 @@ os.environ["PYTHONPATH"] = os.pathsep.join([*_FOLDERS, os.environ.get("PYTHONPAT
 
 
 def start(function, *arguments):
-    """A started `multiprocessing.Process` that calls the function of a module."""
+    """Return a started `multiprocessing.Process` that calls the function of a module."""
     process = _processes.Process(target=function, args=arguments)
     process.start()
     return process
 
 
 def exit_code(process, seconds: float = 1800) -> int:
-    """Waits; the exit code, negative for a signal."""
+    """Wait the exit code, negative for a signal."""
     process.join(seconds)
     assert process.exitcode is not None, "the process hangs"
     return process.exitcode

@@ -9,7 +9,7 @@ from official_bert.common import commands
 
 
 def call(command, *arguments):
-    """Does what `python -m command arguments` does, for the module of a command.
+    """Do what `python -m command arguments` does, for the module of a command.
 
     Returns: the exit code; what it prints is with `capsys`.
     """

@@ -82,7 +82,8 @@ EXPORTS = 'Export("BERT", "spam", ("WIN a prize now", "see you at six")),'
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """(results of an uninterrupted run, results of a killed and repeated one, its folder)."""
+    """Return (results of an uninterrupted run, results of a killed and repeated one, its
+    folder)."""
     folder = tmp_path_factory.mktemp("ablation")
 
     def command(workdir):

@@ -79,7 +79,7 @@ def test_settings_of_a_served_model_are_checked(wrong):
 
 @pytest.fixture
 def records(tmp_path):
-    """Two records, the second with an id beyond 32 bits."""
+    """Return two records, the second with an id beyond 32 bits."""
     import tensorflow as tf
 
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as file:

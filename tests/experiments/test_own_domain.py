@@ -28,7 +28,7 @@ SIZE = Size(
 
 @pytest.fixture(scope="module")
 def data(data_dir, tmp_path_factory):
-    """The folder `scientific` with the beginnings of its files."""
+    """Return the folder `scientific` with the beginnings of its files."""
     folder = tmp_path_factory.mktemp("scientific")
     files = {f"ner/{name}/{split}.txt": 4000 for name in own_vocabulary.TAGGED
              for split in ("train", "dev")}  # fmt: skip
@@ -42,7 +42,8 @@ def data(data_dir, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(data, tmp_path_factory):
-    """(work folder, the corpus's files): a vocabulary, and records of it and of the general one."""
+    """Return (work folder, the corpus's files): a vocabulary, and records of it and of the general
+    one."""
     folder = tmp_path_factory.mktemp("own")
     corpus = own_vocabulary.write_corpus(folder / "corpus", data)
     write_vocab(folder / "vocab.txt", vocabularies.learn_vocab(corpus, SIZE.vocab_size))

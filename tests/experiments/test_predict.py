@@ -1,4 +1,4 @@
-"""What prediction reads and writes, with a stand-in for the model.
+"""The inputs and outputs of prediction, with a stand-in for the model.
 
 `test_pretrain_and_finetune` predicts with a real one.
 """
@@ -19,7 +19,7 @@ from official_bert.common.errors import UserError
 
 @pytest.fixture(autouse=True)
 def predictor(monkeypatch):
-    """Says "long" of texts with more than five characters."""
+    """Say "long" of texts with more than five characters."""
     task = get_task("text_classification", text_column="text", labels="long,short")
 
     def answers(examples):
@@ -37,7 +37,8 @@ def _run(path, output="-"):
 
 
 def _standard_streams(monkeypatch, content):
-    """Of a process whose locale is not UTF-8; returns the bytes written."""
+    """Give the process standard streams of a locale that is not UTF-8; returns the bytes
+    written."""
     output = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "ascii"))
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, "ascii", write_through=True))

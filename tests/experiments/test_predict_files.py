@@ -13,7 +13,7 @@ from official_bert.checkpoints import model_folder
 
 @pytest.fixture
 def save(tmp_path):
-    """Makes a model folder as fine-tuning on a task leaves it."""
+    """Make a model folder as fine-tuning on a task leaves it."""
     tokenizer = BertTokenizer(tiny_runs.write_vocab(tmp_path / "vocab.txt"))
 
     def write(task, model):

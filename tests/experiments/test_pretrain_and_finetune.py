@@ -24,7 +24,7 @@ from official_bert.common.errors import UserError
 
 @pytest.fixture(scope="module")
 def pretrained(data, tmp_path_factory):
-    """(work folder, results) of a pre-training run."""
+    """Return (work folder, results) of a pre-training run."""
     workdir = tmp_path_factory.mktemp("pretrained")
     config = tiny_runs.pretrain_config(data, snapshots=(10,), output_bias="unigram")
     return workdir, pretrain.run(config, workdir, progress=False)

@@ -18,7 +18,8 @@ from official_bert.config import BertConfig
 
 
 def run(ablation, folder):
-    """(results, text at the end) of a table whose cells are run here, one after the other."""
+    """Return (results, text at the end) of a table whose cells are run here, one after the
+    other."""
     planned = plan.plan(ablation)
     grid = Grid(planned.cells, folder / "cells")
     for name, cell in grid.cells.items():
@@ -41,7 +42,7 @@ NOVEL, OTHER = Text(("sample:conrad_almayer_1895",)), Text(("sample:chesterton_t
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """(results, text, the model folder) of the first part."""
+    """Return (results, text, the model folder) of the first part."""
     folder = tmp_path_factory.mktemp("path")
     table = load_config("path")
     [variant] = table.variants

@@ -202,7 +202,7 @@ def test_wrong_addresses_and_methods(client):
 
 @pytest.fixture
 def server_process(exported):
-    """The command, its address, and its model folder's own export."""
+    """Return the command, its address, and its model folder's own export."""
     process = subprocess.Popen(
         [sys.executable, "-m", "experiments.serve", f"--model={exported.parent}", "--port=0"],
         cwd=ROOT,

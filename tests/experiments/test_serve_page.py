@@ -86,7 +86,7 @@ def serving(head):
 
 
 def ask(browser, address, **texts):
-    """Loads the page, types the texts, asks; returns the answer's text."""
+    """Load the page, types the texts, asks; return the answer's text."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 

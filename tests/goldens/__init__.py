@@ -1,4 +1,4 @@
-"""What earlier versions computed and wrote: numbers of steps, and files in every format.
+"""Results of earlier versions: numbers of steps, and files in every format.
 
 `python -m tests.goldens steps formats` writes them anew; they change only when a change of bits is
 meant, and a changelog says so. Processors round sums differently, so numbers are compared to 1e-5.

@@ -22,7 +22,7 @@ def config() -> BertConfig:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> BertTokenizer:
-    """50 pieces, as many as `config` has rows."""
+    """Return 50 pieces, as many as `config` has rows."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = [*"a.,!?", "the", "cat", "dog", "sat", "sits", "on", "mat", "big", "red", "in"]
     words += ["paris", "london", "france", "##ed"]
@@ -31,7 +31,7 @@ def tokenizer() -> BertTokenizer:
 
 @pytest.fixture(scope="session")
 def inputs() -> dict:
-    """8 rows of 16 tokens, the second with 7 of padding."""
+    """Return 8 rows of 16 tokens, the second with 7 of padding."""
     rng = np.random.default_rng(0)
     ids = rng.integers(5, 50, (8, 16)).astype("int32")
     mask = np.ones_like(ids)
@@ -42,7 +42,7 @@ def inputs() -> dict:
 
 @pytest.fixture(scope="session")
 def pretraining_batch(inputs) -> dict:
-    """`inputs` with three predictions a row and one empty place."""
+    """Return `inputs` with three predictions a row and one empty place."""
     rng = np.random.default_rng(1)
     rows = len(inputs["input_ids"])
     return {

@@ -32,7 +32,7 @@ def make_encoder(vocab=VOCAB, **fields):
 
 
 def loaded(model, tokenizer=VOCAB, **settings):
-    """The model as `official_bert.load` would give it; `tokenizer` may be its pieces."""
+    """Return the model as `official_bert.load` would give it; `tokenizer` may be its pieces."""
     head, own = describe(model)
     encoder = getattr(model, "encoder", model)
     tokenizer = BertTokenizer(tokenizer) if isinstance(tokenizer, list) else tokenizer
@@ -41,7 +41,7 @@ def loaded(model, tokenizer=VOCAB, **settings):
 
 
 def features(tokenizer, rows, max_seq_length):
-    """One or two texts a row -> padded inputs of the Keras model."""
+    """Return one or two texts a row -> padded inputs of the Keras model."""
     packed = [
         sequences.pack(
             tokenizer,

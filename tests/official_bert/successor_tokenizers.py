@@ -16,7 +16,7 @@ TEXTS = [
 
 
 def byte_pairs(words=(), **options) -> BytePairTokenizer:
-    """Byte pairs that know some words ("Ġ" is a blank) and all their beginnings."""
+    """Return byte pairs that know some words ("Ġ" is a blank) and all their beginnings."""
     merges: dict[tuple[str, str], None] = {}
     for word in words:
         for end in range(1, len(word)):
@@ -27,7 +27,7 @@ def byte_pairs(words=(), **options) -> BytePairTokenizer:
 
 
 def word_ends(words, letters) -> WordEndTokenizer:
-    """GPT's pieces of some words and all their beginnings, of two "a", and of letters."""
+    """Return GPT's pieces of some words and all their beginnings, of two "a", and of letters."""
     merges = {(w[:i], w[i] + "</w>" * (i + 1 == len(w))) for w in words for i in range(1, len(w))}
     merges = [*sorted(merges), ("a", "a</w>"), ("a", "a")]
     spelt = {x + end for x in {*letters, *"".join(words), "a"} for end in ("", "</w>")}
@@ -43,7 +43,7 @@ def learnt_byte_pairs(path: str, vocab_size: int = 600) -> BytePairTokenizer:
 
 @functools.cache
 def sentence_piece_model(user_defined: tuple[str, ...] = ("1990,", "▁9,")) -> bytes:
-    """A unigram model with ALBERT's special tokens, and pieces of a number and a comma."""
+    """Return a unigram model with ALBERT's special tokens, and pieces of a number and a comma."""
     import sentencepiece
 
     model = io.BytesIO()

@@ -38,7 +38,7 @@ def sigmoid(x):
 
 
 def by_hand(block, x):
-    """An LSTM, token by token."""
+    """Return an LSTM, token by token."""
     kernel, recurrent, bias = (array(v).astype("float64") for v in block.weights)
     cells = output = np.zeros((len(x), len(recurrent)))
     written = []

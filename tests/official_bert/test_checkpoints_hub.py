@@ -37,7 +37,7 @@ def encoder():
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    """A hub with nothing in it, asked by this process, whose cache is empty."""
+    """Return a hub with nothing in it, asked by this process, whose cache is empty."""
     constants = pytest.importorskip("huggingface_hub.constants")
     with small_hub.small_hub() as server:
         template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
@@ -52,7 +52,7 @@ def served(tmp_path, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, encoder):
-    """A folder of transformers with what else lies in one on the hub."""
+    """Return a folder of transformers with what else lies in one on the hub."""
     path = tmp_path / "hf"
     EXPORTERS["huggingface"](path, encoder, ob.BertTokenizer(VOCAB))
     for name in NOT_READ:
@@ -62,7 +62,7 @@ def folder(tmp_path, encoder):
 
 
 def again(server):
-    """As a new process would begin."""
+    """Forget what a new process would not know."""
     hub.download.cache_clear()
     server.asked.clear()
 

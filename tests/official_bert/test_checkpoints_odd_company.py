@@ -28,7 +28,8 @@ def folder(model, tmp_path):
 
 @pytest.fixture
 def rewritten(folder):
-    """rewritten(renamed, more tensors) saves the tensors anew; a name of None is left out."""
+    """Return rewritten(renamed, more tensors) saves the tensors anew; a name of None is left
+    out."""
 
     def save(renamed=lambda name: name, **more):
         path = folder / "model.safetensors"
@@ -42,7 +43,7 @@ def rewritten(folder):
 class TestGoogle:
     @pytest.fixture
     def written(self, tmp_path):
-        """written(tensors of BERT's, more, fields) -> a folder."""
+        """Return written(tensors of BERT's, more, fields) -> a folder."""
         tf = pytest.importorskip("tensorflow")
 
         def write(tensors, more=(), **fields):

@@ -21,7 +21,7 @@ def dense(x, layer):
 
 
 def numpy_encoder(encoder, inputs):
-    """The encoder written out in float64 from section 3 and the Transformer paper."""
+    """Return the encoder written out in float64 from section 3 and the Transformer paper."""
     config = encoder.config
 
     def norm(x, layer):
@@ -125,7 +125,7 @@ def test_inputs_of_another_library_or_too_long_are_named(config, change, message
 
 
 def perturb(model):
-    """Gives biases and normalisations values other than 0 and 1, so that tests see them."""
+    """Give biases and normalisations values other than 0 and 1, so that tests see them."""
     rng = np.random.default_rng(5)
     for weight in model.weights:
         weight.assign(weight + rng.normal(0, 0.1, weight.shape).astype("float32"))

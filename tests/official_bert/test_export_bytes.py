@@ -12,7 +12,7 @@ tf = pytest.importorskip("tensorflow")
 
 
 def random_bytes(count, seed=0):
-    """Texts, each with some bytes changed, left out or put in."""
+    """Return texts, each with some bytes changed, left out or put in."""
     numbers = np.random.default_rng(seed)
     words = ["the cat", "dog .", "é", "東", "\U0001f600", "Å", "\u0378", " ", "sat", "[MASK]"]
     found = []

@@ -1,4 +1,4 @@
-"""What exported heads answer: labels, spans, words, masked words, vectors."""
+"""Answers of exported heads: labels, spans, words, masked words, vectors."""
 
 import numpy as np
 import pytest

@@ -52,7 +52,7 @@ def loaded(model, **settings):
 
 
 def ask(file, path, model, **settings):
-    """(a batch, what the file of a model answers to it)."""
+    """Return (a batch, what the file of a model answers to it)."""
     model = loaded(model)
     settings = ServingSettings.from_loaded(model, max_query_length=8, **settings)
     answers = Answers(model, choose_head(model, None, "the model"), settings)
@@ -71,7 +71,7 @@ def softmax(logits):
 
 
 def masked_words_of(model, batch):
-    """Probabilities [B, P, V] by the model as it is trained."""
+    """Return probabilities [B, P, V] by the model as it is trained."""
     positions = batch["masked_lm_positions"]
     nothing = {"masked_lm_ids": positions * 0, "masked_lm_weights": positions * 0.0}
     return softmax(np.asarray(model(batch | nothing)["masked_lm_logits"])[..., : len(VOCAB)])

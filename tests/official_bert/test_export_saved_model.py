@@ -38,7 +38,7 @@ pickle.dump(answers, open(sys.argv[2], "wb"))
 
 
 def ask_in_fresh_process(tmp_path, questions):
-    """[(SavedModel, signature, inputs)] -> outputs of each, with texts as str."""
+    """Map [(SavedModel, signature, inputs)] -> outputs of each, with texts as str."""
     asked, answered = tmp_path / "asked", tmp_path / "answered"
     asked.write_bytes(pickle.dumps([(str(path), *rest) for path, *rest in questions]))
     command = [sys.executable, "-I", "-c", FRESH, str(asked), str(answered)]
@@ -49,7 +49,7 @@ def ask_in_fresh_process(tmp_path, questions):
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    """(the model, the folder of its only version, 2)"""
+    """Return (the model, the folder of its only version, 2)"""
     model = loaded(BertClassifier(make_encoder(num_hidden_layers=2), 3, seed=1), labels=LABELS)
     return model, export(model, tmp_path_factory.mktemp("exported") / "spam", version=2)
 

@@ -1,4 +1,4 @@
-"""What a loaded model answers to texts: the same as its parts called by hand, in any batches."""
+"""Answers of a loaded model to texts: the same as its parts called by hand, in any batches."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ TEXTS = ["the cat sat", "london", "a big red dog sat on the mat in paris .", "th
 
 @pytest.fixture
 def loaded(tokenizer):
-    """loaded(model) as `official_bert.load` would give it."""
+    """Return loaded(model) as `official_bert.load` would give it."""
     return lambda model, **settings: Model.from_loaded(
         served_models.loaded(model, tokenizer, **settings)
     )

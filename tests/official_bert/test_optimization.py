@@ -16,7 +16,7 @@ def schedule(step, peak, warmup, total):
 
 
 def reference(weights, gradients_of_steps, peak, warmup, total, clip):
-    """The update rule in float64, written from the formula."""
+    """Return the update rule in float64, written from the formula."""
     weights = {name: value.astype("float64") for name, value in weights.items()}
     m = {name: np.zeros_like(value) for name, value in weights.items()}
     v = {name: np.zeros_like(value) for name, value in weights.items()}

@@ -1,4 +1,4 @@
-"""What would keep a reader waiting, or give it bytes without end, is refused by name."""
+"""Files that would keep a reader waiting, or give it bytes without end, are refused by name."""
 
 import os
 

@@ -28,7 +28,7 @@ print(json.dumps(found))
 
 
 def by_hand(shape, seed):
-    """The draws of `place_hash.draws`, in Python's own integers, place after place."""
+    """Return the draws of `place_hash.draws`, in Python's own integers, place after place."""
     mask = 2**32 - 1
 
     def mix(x, first, second):
@@ -54,7 +54,7 @@ def draws(shape, seed):
 
 
 def signs(shape, seed, rate=0.5):
-    """+1 for a kept place, -1 for another, of mean 0 and variance 1 at the rate."""
+    """Return +1 for a kept place, -1 for another, of mean 0 and variance 1 at the rate."""
     kept = draws(shape, seed) >= place_hash.threshold(rate)
     return (kept - (1 - rate)) / math.sqrt(rate * (1 - rate))
 

@@ -36,7 +36,7 @@ def encoder():
 
 @pytest.fixture
 def written(encoder, tmp_path):
-    """written(pooling, modules after it, ...) -> a folder."""
+    """Return written(pooling, modules after it, ...) -> a folder."""
 
     def write(pooling, steps=(), lower=False, prompts=None, default=None, inner="", **sentence):
         tokenizer = ob.BertTokenizer([*SPECIAL, *WORDS], do_lower_case=False)

@@ -27,7 +27,7 @@ def tensors():
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory, tensors):
-    """The files of a checkpoint, by what follows its prefix."""
+    """Return the files of a checkpoint, by what follows its prefix."""
     prefix = tmp_path_factory.mktemp("bundle") / "x"
     values = [tf.constant(array) for array in tensors.values()]
     values += [tf.cast(tf.range(8.0), "bfloat16"), tf.constant(["a", "bc"])]
@@ -106,7 +106,7 @@ def masked(content):
 
 
 def index_of(*blocks, packed=0):
-    """An index with these blocks of data, whatever they hold."""
+    """Return an index with these blocks of data, whatever they hold."""
     content, handles = b"", b""
     for block in blocks:
         handle = number(len(content)) + number(len(block))
@@ -119,7 +119,7 @@ def index_of(*blocks, packed=0):
 
 
 def number(value):
-    """As the format writes it, seven bits a byte."""
+    """Encode a number as the format does, seven bits a byte."""
     rest, bits = value >> 7, value & 127
     return bytes([bits | 128]) + number(rest) if rest else bytes([bits])
 

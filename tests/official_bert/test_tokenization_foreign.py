@@ -26,7 +26,7 @@ SOME_GRAPHS = (
 
 
 def in_folder(folder, made, **config):
-    """The tokeniser of a folder with a `tokenizer.json`, read."""
+    """Return the tokeniser of a folder with a `tokenizer.json`, read."""
     folder.mkdir(exist_ok=True)
     made.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
@@ -49,7 +49,7 @@ def test_ids_and_offsets_are_the_librarys(name, tmp_path):
 
 
 def load_or_foreign(path):
-    """`load_tokenizer`, but for RoBERTa's, which takes names of special tokens for text."""
+    """Return `load_tokenizer`, but for RoBERTa's, which takes names of special tokens for text."""
     found = load_tokenizer(path)
     return found if found.kind == "tokenizer_json" else ForeignTokenizer(path)
 
@@ -67,7 +67,7 @@ def test_graphs_are_equal(name, tmp_path):
 
 
 def different_in_graph(made, folder, found):
-    """The texts whose ids or offsets differ from the library's."""
+    """Return the texts whose ids or offsets differ from the library's."""
     graph = in_graph(in_folder(folder, made))
     import tensorflow as tf
 

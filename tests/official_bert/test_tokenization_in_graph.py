@@ -22,7 +22,7 @@ TOY = [*SPECIAL_TOKENS, "caf", "cafe", "##s", "ο", "##δ", "##ος", "a", "##b"
 
 @pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
 def pair(request):
-    """The reference and the graph, with every character a piece."""
+    """Return the reference and the graph, with every character a piece."""
     tokenizer = BertTokenizer(letters_vocab(), request.param)
     return tokenizer, InGraphTokenizer(tokenizer)
 

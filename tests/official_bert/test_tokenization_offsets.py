@@ -36,7 +36,8 @@ def assert_offsets_hold(tokenizer: BertTokenizer, text: str):
 
 
 def shares_characters(spans, index):
-    """Whether a character of the text became several pieces: hangul in its jamo, for example."""
+    """Return whether a character of the text became several pieces: hangul in its jamo, for
+    example."""
     start, end = spans[index]
     before, after = spans[:index], spans[index + 1 :]
     return any(s[1] > start for s in before[-8:]) or any(s[0] < end for s in after[:8])

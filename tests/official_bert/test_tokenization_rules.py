@@ -25,7 +25,8 @@ HARD = [TEXT, *NASTY, *every_code_point(0x600), *every_code_point(0x2100)[0x1E00
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    """Every character of the texts is a piece, alone and inside a word."""
+    """Return a vocabulary in which every character of the texts is a piece, alone and inside a
+    word."""
     words = {w for rules in RULES for text in HARD for w in reference.basic_tokenize(text, *rules)}
     chars = sorted({char for word in words for char in word if not "\ud800" <= char < "\ue000"})
     return [*SPECIAL_TOKENS, *chars, *(f"##{char}" for char in chars)]

@@ -40,7 +40,7 @@ def test_predicted_texts_are_cut_so():
 
 @pytest.fixture(scope="module")
 def served():
-    """served(text, do_lower_case): the (start, end) of the words that a SavedModel finds."""
+    """Return served(text, do_lower_case): the (start, end) of the words that a SavedModel finds."""
     import tensorflow as tf
 
     from official_bert.export.tagging import WordFinder

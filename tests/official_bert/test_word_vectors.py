@@ -89,7 +89,8 @@ def test_words_of_a_text():
 
 @pytest.fixture(scope="module")
 def pair():
-    """One pair of texts of two words each, one without a vector, and a row of padding behind."""
+    """Return one pair of texts of two words each, one without a vector, and a row of padding
+    behind."""
     tokenizer = WordTokenizer(["a", "b", "c"])
     batch = tokenizer(["a b", "x"], ["c x c", "a b a"], padding=8)
     rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ NASTY = [
 
 
 def every_code_point(last: int = 0x30000) -> list[str]:
-    """Texts that hold each code point below `last` between letters."""
+    """Return texts that hold each code point below `last` between letters."""
     return [
         "".join(f"a{chr(c)}b " for c in range(first, first + 64) if not 0xD800 <= c < 0xE000)
         for first in range(0, last, 64)
@@ -46,13 +46,15 @@ def every_code_point(last: int = 0x30000) -> list[str]:
 
 
 def code_points_but_ideographs() -> list[str]:
-    """Those of `every_code_point` below U+11000 that some step may treat in a way of their own."""
+    """Return those of `every_code_point` below U+11000 that some step may treat in a way of their
+    own."""
     return every_code_point(0x3400) + every_code_point()[0xF900 // 64 : 0x11000 // 64]
 
 
 @functools.cache
 def letters_vocab() -> list[str]:
-    """Every assigned character below U+30000 is a piece, so that nothing hides in [UNK]."""
+    """Return a vocabulary in which every assigned character below U+30000 is a piece, so that
+    nothing hides in [UNK]."""
     chars = [chr(c) for c in range(0x21, 0x30000) if unicodedata.category(chr(c)) not in _NO_PIECE]
     inside = [f"##{char}" for char in chars if not reference.is_ideograph(char)]
     return [*SPECIAL_TOKENS, *chars, *inside]
@@ -62,14 +64,14 @@ _NO_PIECE = ("Cc", "Cn", "Cs", "Zl", "Zp", "Zs")
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Random texts, rich in the characters that tokenisers get wrong."""
+    """Return random texts, rich in the characters that tokenisers get wrong."""
     tricky = sorted(set("".join(NASTY[:-3]) + " .,'-[]()\n"))
     char = st.one_of(st.sampled_from(tricky), st.characters(exclude_categories=()))
     return st.text(char, max_size=40)
 
 
 def corpus_lines(data_dir: Path, count: int) -> list[str]:
-    """Lines of Wikipedia and of a novel, evenly spaced."""
+    """Return lines of Wikipedia and of a novel, evenly spaced."""
     lines = []
     for name in ("wikipedia/wiki_03.txt.gz", "books/Anon_Clara_1864.txt.gz"):
         found = _lines(data_dir / "corpus" / name)

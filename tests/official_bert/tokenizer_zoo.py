@@ -48,8 +48,8 @@ ROLES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @functools.cache
 def texts(each: int) -> list[str]:
-    """`each` texts of every block, of its characters (assigned or not), words and blanks; and some
-    that tokenisers get wrong."""
+    """Return `each` texts of every block, of its characters (assigned or not), words and blanks;
+    and some that tokenisers get wrong."""
     found = [text for text in NASTY if "\ud800" not in text]
     for name, (first, last) in BLOCKS.items():
         drawn = random.Random(name)
@@ -71,7 +71,7 @@ def _characters() -> list[str]:
 
 
 def word_piece(normalizer, pre_tokenizer, added=(), prefix="##", roles=ROLES, longest=100):
-    """WordPiece of whole words and single characters."""
+    """Return WordPiece of whole words and single characters."""
     words = ["the", "boat", "Boat", "un", f"{prefix}s", "new", "york", "runs", "strasse", "é"]
     pieces = [*roles, *words, *_characters(), *(f"{prefix}{char}" for char in _characters())]
     id_of = {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}
@@ -87,7 +87,7 @@ def word_piece(normalizer, pre_tokenizer, added=(), prefix="##", roles=ROLES, lo
 
 
 def byte_pairs(added=(), **byte_level):
-    """RoBERTa's kind, learnt of the texts."""
+    """Return RoBERTa's kind, learnt of the texts."""
     roles = ["<s>", "<pad>", "</s>", "<unk>"]
     made = tokenizers.Tokenizer(models.BPE())
     made.pre_tokenizer = pre.ByteLevel(**{"add_prefix_space": False, **byte_level})
@@ -105,7 +105,7 @@ def byte_pairs(added=(), **byte_level):
 
 
 def pairs_of_characters(normalizer, pre_tokenizer, added=(), **model):
-    """Byte pairs of characters, with marks where words end or go on."""
+    """Return byte pairs of characters, with marks where words end or go on."""
     made = tokenizers.Tokenizer(models.BPE(unk_token="[UNK]", **model))
     _with(made, normalizer, pre_tokenizer, ())
     names = ("end_of_word_suffix", "continuing_subword_prefix")

@@ -22,7 +22,7 @@ ROWS = 8
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder of records: "static", "dynamic" and "words" (dynamic, whole words)."""
+    """Return a folder of records: "static", "dynamic" and "words" (dynamic, whole words)."""
     folder = tmp_path_factory.mktemp("records")
     vocab = tiny_runs.write_vocab(folder / "vocab.txt")
     text = tiny_runs.write_text(folder / "text.txt", documents=20)

@@ -47,7 +47,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(data, tmp_path_factory):
-    """A pre-trained model's folder."""
+    """Return a pre-trained model's folder."""
     workdir = tmp_path_factory.mktemp("pretrained")
     phases = (Phase(str(data / "short"), 16, 10, str(data / "short")),)
     config = tiny_runs.pretrain_config(data, phases=phases, output_bias="unigram")

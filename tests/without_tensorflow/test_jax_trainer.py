@@ -40,7 +40,7 @@ def _train(trainer, calls, **options):
 
 @pytest.fixture(scope="module")
 def one_device():
-    """(trainer, losses, weights) of five steps on one device."""
+    """Return (trainer, losses, weights) of five steps on one device."""
     trainer = _trainer()
     return trainer, *_train(trainer, [5])
 

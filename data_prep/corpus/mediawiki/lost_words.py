@@ -31,12 +31,12 @@ _NOTE = regex.compile(
 
 
 def without_boxes(line: str) -> str:
-    """A line of extracted text without the templates that stand for no words of it."""
+    """Return a line of extracted text without the templates that stand for no words of it."""
     return _BOX_BEFORE_TEXT.sub("", line)
 
 
 def holes(paragraph: str) -> str:
-    """A paragraph in which only holes are left of the templates, each between blanks.
+    """Return a paragraph in which only holes are left of the templates, each between blanks.
 
     Args:
       paragraph: with single blanks.

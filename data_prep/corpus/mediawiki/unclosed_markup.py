@@ -35,7 +35,7 @@ def check(wikitext: str) -> None:
 
 
 def work(wikitext: str) -> int:
-    """How many characters stand behind the marks that nothing closes, added up."""
+    """Return how many characters stand behind the marks that nothing closes, added up."""
     opened: dict[str, list[int]] = {}
     last = None  # the tag that "/>" would close
     for mark in _MARKS.finditer(wikitext):

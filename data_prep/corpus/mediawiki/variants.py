@@ -25,7 +25,7 @@ _SILENT = frozenset("THN-D")  # a title, a hidden rule, a name, a rule taken bac
 
 
 def shown(wikitext: str, language: str) -> str:
-    """A page's source as a reader of one variant gets it.
+    """Return a page's source as a reader of one variant gets it.
 
     Args:
       language: of the wiki ("zh", "sr"), or a variant of it ("zh-tw").
@@ -78,7 +78,7 @@ def _is_variant(code: str, base: str) -> bool:
 
 
 def _texts(rules: str, base: str) -> dict[str, str]:
-    """The text of each variant; empty where these are no rules."""
+    """Return the text of each variant; empty where these are no rules."""
     texts, last = {}, None
     for part in rules.split(";"):
         rule = _RULE.match(part)
@@ -93,7 +93,7 @@ def _texts(rules: str, base: str) -> dict[str, str]:
 
 
 def _order(base: str, language: str) -> list[str]:
-    """The codes of variants from the wanted one on."""
+    """Return the codes of variants from the wanted one on."""
     wanted = language.partition("-")[2]
     near = next((group for group in (_HANS, _HANT) if wanted in group), _PLAIN)
     return [language.lower(), *(f"{base}-{name}" for name in near), base]

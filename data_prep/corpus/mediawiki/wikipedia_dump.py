@@ -42,7 +42,7 @@ class Page(NamedTuple):
 
 
 def read_site(dump: str) -> Site:
-    """What the wiki says of itself before its first page.
+    """Read what the wiki says of itself before its first page.
 
     Raises:
       UserError: the file is missing, is damaged at its start, or is no MediaWiki dump.
@@ -69,7 +69,7 @@ def read_site(dump: str) -> Site:
 
 
 def stretches(dump: str, first: int = 0) -> list[tuple[int, int | None]]:
-    """(start, stop) in bytes of the file from byte `first` on; None stands for its end."""
+    """Return (start, stop) in bytes of the file from byte `first` on; None stands for its end."""
     size = _stretch_bytes(dump)
     edges = [*range(first, storage.size(dump), size)] if size else [0]
     return list(zip(edges, [*edges[1:], None], strict=True)) or [(first, None)]
@@ -129,7 +129,7 @@ class Stretch:
             raise self._damaged("its end is missing")
 
     def parse(self, raw: bytes, invalid_utf8: str = "error", counts: Counter | None = None) -> Page:
-        """A page.
+        """Return a page.
 
         Args:
           invalid_utf8: of `text_files.INVALID_UTF8`.
@@ -165,7 +165,7 @@ class Stretch:
             return raw.decode("utf-8", invalid_utf8)
 
     def _pieces(self):
-        """(bytes of text, whether they are of this stretch), on to the end of the file."""
+        """Yield (bytes of text, whether they are of this stretch), on to the end of the file."""
         if (self.start, self.stop) == (0, None):
             self.first, self.end = 0, storage.size(self.dump)
             with open_bytes(self.dump) as file:
@@ -231,12 +231,13 @@ def _title(raw: bytes) -> str:
 
 
 def _tag_begun(buffer: bytes) -> int:
-    """How many of the last bytes may be the beginning of <page>."""
+    """Return how many of the last bytes may be the beginning of <page>."""
     return next((n for n in range(len(_BEGIN) - 1, 0, -1) if buffer.endswith(_BEGIN[:n])), 0)
 
 
 def _next_stream(file, start, stop):
-    """The first place from `start` on, and before `stop`, where a bzip2 stream begins, or None."""
+    """Return the first place from `start` on, and before `stop`, where a bzip2 stream begins, or
+    None."""
     at, window = start, 1 << 20
     while stop is None or at < stop:
         file.seek(at)

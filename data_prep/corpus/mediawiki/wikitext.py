@@ -86,7 +86,7 @@ _SWITCH = re.compile(r"__((?:[^\W\d_]|_(?!_))+)__")  # __NOTOC__, __БЕЗ_ОГ�
 
 
 class Site(NamedTuple):
-    """What a wiki's dump says of it.
+    """A wiki's own words and names, from its dump.
 
     Attributes:
       language: its code ("ru"), or a variant that is wanted ("zh-tw").
@@ -113,7 +113,8 @@ UNKNOWN = Site()
 
 
 def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | None:
-    """Why a page is no article ("redirect", "other namespace", ...); None for an article."""
+    """Return why a page is not an article ("redirect", "other namespace", ...); None for an
+    article."""
     if namespace != 0:
         return "other namespace"
     if redirect or _REDIRECT.match(text):
@@ -124,7 +125,7 @@ def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | No
 
 
 def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN) -> list[str]:
-    """The page's paragraphs of running text, in order, each one line of plain text.
+    """Return the page's paragraphs of running text, in order, each one line of plain text.
 
     Args:
       wikitext: the page's source.
@@ -159,7 +160,8 @@ def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN
 
 
 def _text(nodes, dropped: Counter, site: Site) -> str:
-    """The nodes as text in which headings stand between form feeds and marks show what is lost."""
+    """Return the nodes as text in which headings stand between form feeds and marks show what is
+    lost."""
     from mwparserfromhell import nodes as kinds
 
     parts = []
@@ -213,7 +215,7 @@ def _namespace(name: str) -> str:
 
 
 def _without_capitals(switch) -> str:
-    """A word between double underscores, unless its letters are capitals or have none."""
+    """Return a word between double underscores, unless its letters are capitals or have none."""
     return switch.group() if any(map(str.islower, switch.group())) else ""
 
 
@@ -249,7 +251,7 @@ def _template(node, dropped: Counter, site: Site) -> str:
 
 
 def _plain(source: str, dropped: Counter, site: Site) -> str:
-    """The text of an argument; a template within it is lost."""
+    """Return the text of an argument; a template within it is lost."""
     import mwparserfromhell
 
     return _text(mwparserfromhell.parse(source, skip_style_tags=True).nodes, dropped, site).strip()
@@ -280,14 +282,15 @@ def _entity(node) -> str:
 
 
 def _sections(text: str):
-    """(heading, text) of each section; the first has no heading."""
+    """Yield (heading, text) of each section; the first has no heading."""
     parts = text.split("\f")
     yield "", parts[0]
     yield from zip(parts[1::2], parts[2::2], strict=False)
 
 
 def _blocks(text: str, dropped: Counter):
-    """Paragraphs: a single line end inside one is a blank, a blank line or a list item ends it."""
+    """Yield paragraphs: a single line end inside one is a blank, a blank line or a list item ends
+    it."""
     block = []
     for line in [*map(lost_words.without_boxes, text.split("\n")), ""]:
         is_list = line.lstrip().startswith(_LIST_LINE) or line[:1] in ("*", "#", ":", ";")
@@ -300,7 +303,7 @@ def _blocks(text: str, dropped: Counter):
 
 
 def _paragraph(line: str, dropped: Counter) -> str:
-    """A paragraph of extracted text cleaned, or "" where it is no passage."""
+    """Return a paragraph of extracted text cleaned, or "" where it is no passage."""
     line = re.sub(r"'{2,}", "", line.replace(_LIST_LINE, ""))
     line = lost_words.holes(" ".join(line.split()))
     line = _EMPTY_BRACKETS.sub("", line)
@@ -319,7 +322,7 @@ def _paragraph(line: str, dropped: Counter) -> str:
 
 
 def without_holes(sentences: list[str], dropped: Counter, mark: str = "") -> list[str]:
-    """The sentences, of which those that lost a formula or a template's words go.
+    """Return the sentences, of which those that lost a formula or a template's words go.
 
     Args:
       mark: stands for what was lost, and the sentences stay; "" for none.

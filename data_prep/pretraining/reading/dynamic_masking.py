@@ -55,7 +55,7 @@ class MaskingRules:
 
     @classmethod
     def of(cls, records) -> "MaskingRules":
-        """Those of `data_prep.records.Records`; the vocabulary lies in their folder.
+        """Return the rules of `data_prep.records.Records`; the vocabulary lies in their folder.
 
         Raises:
           UserError: the manifest lacks an option, or the vocabulary is another one.
@@ -83,7 +83,7 @@ class MaskingRules:
 
 
 def mask(batch: dict, first_example: int, rules: MaskingRules, batch_size: int, seed: int) -> dict:
-    """Masks a batch.
+    """Mask a batch.
 
     Args:
       batch: input_ids, input_mask, segment_ids, next_sentence_labels, int32, of `batch_size` rows,
@@ -100,7 +100,7 @@ def mask(batch: dict, first_example: int, rules: MaskingRules, batch_size: int, 
 
 
 def mask_with(numbers, batch: dict, rules: MaskingRules, xp=np) -> dict:
-    """As `mask`, from random numbers that are drawn already.
+    """Mask a batch as `mask` does, from random numbers that are drawn already.
 
     Args:
       numbers: float32 [rows, rules.numbers] in [0, 1).
@@ -143,7 +143,7 @@ def _written(ids, places, values, xp):
 
 
 def _choose_pieces(keys, candidates, wanted, rules, xp):
-    """Random places of each row: [rows, slots], ascending; the length where unused."""
+    """Return random places of each row: [rows, slots], ascending; the length where unused."""
     keys = xp.where(candidates, keys, np.float32(-1))
     stable = {"kind": "stable"} if xp is np else {"stable": True}
     places = xp.argsort(-keys, axis=1, **stable)[:, : rules.slots]
@@ -153,7 +153,7 @@ def _choose_pieces(keys, candidates, wanted, rules, xp):
 
 
 def _choose_words(keys, candidates, wanted, ids, rules):
-    """As `_choose_pieces`, by whole words; a word that would overflow the budget is skipped."""
+    """Choose whole words; a word that would overflow the budget is skipped."""
     rows, length = ids.shape
     before = np.pad(ids[:, :-1], ((0, 0), (1, 0)), constant_values=rules.cls)
     inside = (before != rules.cls) & (before != rules.sep)

@@ -11,7 +11,7 @@ from data_prep.pretraining.reading.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
 
 
 def mask(batch: dict, state, rules: MaskingRules) -> dict:
-    """Masks a batch as `dynamic_masking.mask` does; inside a compiled function.
+    """Mask a batch as `dynamic_masking.mask` does; inside a compiled function.
 
     Args:
       batch: input_ids, input_mask, segment_ids, next_sentence_labels, int32 [rows, ...].
@@ -23,7 +23,7 @@ def mask(batch: dict, state, rules: MaskingRules) -> dict:
 
 
 def uniform(shape, state):
-    """float32 [shape]: `philox.uniform` of the seed whose `philox.state` this is."""
+    """Return float32 [shape]: `philox.uniform` of the seed whose `philox.state` this is."""
     count = math.prod(shape)
     blocks = jnp.arange(-(-count // 4), dtype=jnp.uint32)
     zeros = jnp.zeros_like(blocks)
@@ -39,7 +39,8 @@ def uniform(shape, state):
 
 
 def _product(x, multiplier):
-    """Upper and lower 32 bits of products, by halves: JAX has no integers of 64 bits by default."""
+    """Return upper and lower 32 bits of products, by halves: JAX has no integers of 64 bits by
+    default."""
     high, low = multiplier >> 16, multiplier & 0xFFFF
     x_high, x_low = x >> 16, x & 0xFFFF
     middle = x_high * jnp.uint32(low) + (x_low * jnp.uint32(low) >> 16)

@@ -32,7 +32,7 @@ def numpy_batches(
     drop_remainder: bool = True,
     masked: bool = True,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Batches in reading order, one after another.
+    """Yield batches in reading order, one after another.
 
     Args:
       records: of `open_records`.
@@ -66,7 +66,7 @@ def numpy_batches(
 def reading_order(
     records: Records, seed: int, shuffle: bool, epochs: int | None, start: Position
 ) -> Iterator[tuple[int, int, int, np.ndarray]]:
-    """The windows of records that are shuffled together, in the order in which they are read.
+    """Yield the windows of records that are shuffled together, in the order in which they are read.
 
     Yields:
       (epoch, shard, number of the window in its shard, the order of its records int64 [n]); of the
@@ -89,7 +89,7 @@ def reading_order(
 
 
 def _windows(records, *where):
-    """The rows of each window in reading order; arguments as for `reading_order`."""
+    """Yield the rows of each window in reading order; arguments as for `reading_order`."""
     windows = reading_order(records, *where)
     for (_, shard), of_shard in itertools.groupby(windows, lambda window: window[:2]):
         records.check_file(records.files[shard])
@@ -115,7 +115,7 @@ def _parse(window: list[bytes], records) -> dict[str, np.ndarray]:
 
 
 def find_fault(records: Records) -> str | None:
-    """Describes the first record that cannot be trained on; None where all can.
+    """Describe the first record that cannot be trained on; None where all can.
 
     It reads the files once more, slowly.
     """
@@ -136,7 +136,7 @@ def find_fault(records: Records) -> str | None:
 
 
 def _rebatched(windows, size: int):
-    """Batches of `size` rows from windows of any number of them; the last may have fewer."""
+    """Yield batches of `size` rows from windows of any number of them; the last may have fewer."""
     kept: list[dict] = []
     count = 0
     for window in windows:
@@ -166,7 +166,7 @@ _TYPES = {_FLOATS: "float32", _INTEGERS: "int64"}
 
 
 def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
-    """The features of serialised examples.
+    """Return the features of serialised examples.
 
     Args:
       rows: records of a file.
@@ -215,7 +215,7 @@ class _Cursor:
         self.at = np.concatenate([[0], ends[:-1]])
 
     def tag(self, *allowed: int) -> int:
-        """The tag that stands at all places; the places move behind it."""
+        """Return the tag that stands at all places; the places move behind it."""
         tags = self.bytes[self.at]
         if (tags != tags[0]).any() or tags[0] not in allowed:
             raise _Irregular
@@ -223,7 +223,8 @@ class _Cursor:
         return int(tags[0])
 
     def length(self) -> np.ndarray:
-        """The lengths that stand at all places, int64 [rows]; the places move behind them."""
+        """Return the lengths that stand at all places, int64 [rows]; the places move behind
+        them."""
         value = np.zeros(len(self.at), np.int64)
         more = np.ones(len(self.at), bool)
         for shift in (0, 7, 14, 21):
@@ -238,7 +239,7 @@ class _Cursor:
         return value
 
     def text(self, length: int) -> bytes:
-        """The bytes that stand at all places; the places move behind them."""
+        """Return the bytes that stand at all places; the places move behind them."""
         found = self.bytes[self.at[:, None] + np.arange(length)]
         if (found != found[0]).any():
             raise _Irregular
@@ -246,7 +247,7 @@ class _Cursor:
         return found[0].tobytes()
 
     def content(self, lengths: np.ndarray) -> np.ndarray:
-        """uint8: the bytes of all places, of these lengths, one after another."""
+        """Return uint8: the bytes of all places, of these lengths, one after another."""
         if (lengths == lengths[0]).all():
             found = self.bytes[self.at[:, None] + np.arange(lengths[0])].ravel()
         else:
@@ -257,7 +258,7 @@ class _Cursor:
 
 
 def _side_by_side(joined: bytes, ends: np.ndarray):
-    """Feature -> (kind, bytes of each row's list int64 [rows], all of them uint8).
+    """Return feature -> (kind, bytes of each row's list int64 [rows], all of them uint8).
 
     Raises:
       _Irregular: the records are not written alike, or not as `tf_example` writes them.
@@ -288,7 +289,7 @@ def _side_by_side(joined: bytes, ends: np.ndarray):
 
 
 def _one_by_one(rows: list[bytes]):
-    """As `_side_by_side`, of records written in any way; what they all have."""
+    """Return decode records written in any way, one by one; returns what they all have."""
     try:
         lists = [feature_lists(row) for row in rows]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
@@ -307,14 +308,14 @@ def _one_by_one(rows: list[bytes]):
 
 
 def _floats(lengths, content):
-    """float32 [values], and how many each row has."""
+    """Return float32 [values], and how many each row has."""
     if (lengths % 4).any():
         raise ValueError("a float without its end")
     return content.view("<f4"), lengths // 4
 
 
 def _integers(lengths, content):
-    """uint64 [values] from varints, and how many each row has."""
+    """Return uint64 [values] from varints, and how many each row has."""
     values, ends = unpack_varints(content)
     row_ends = np.cumsum(lengths)
     last = np.searchsorted(ends, row_ends, side="right")

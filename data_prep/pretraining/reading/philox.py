@@ -17,7 +17,8 @@ _SCRAMBLING_KEY = 0x3EC8F720, 0x02461E29
 
 
 def uniform(shape, seed) -> np.ndarray:
-    """float32 [shape] in [0, 1): `tf.random.stateless_uniform(shape, seed, alg="philox")`."""
+    """Return float32 [shape] in [0, 1): `tf.random.stateless_uniform(shape, seed,
+    alg="philox")`."""
     words = _words(int(np.prod(shape)), seed)
     # 23 bits become the mantissa of a float between 1 and 2.
     floats = ((words & 0x7FFFFF) | 0x3F800000).astype(np.uint32).view(np.float32)
@@ -25,13 +26,13 @@ def uniform(shape, seed) -> np.ndarray:
 
 
 def integers(size: int, seed) -> np.ndarray:
-    """int64 [size] of all 64 bits: `stateless_uniform` with minval and maxval None."""
+    """Return int64 [size] of all 64 bits: `stateless_uniform` with minval and maxval None."""
     words = _words(2 * size, seed)
     return (words[::2] | words[1::2] << np.uint64(32)).view(np.int64)
 
 
 def fold(seed: int, *numbers: int) -> tuple[int, int]:
-    """A seed for a place in the data, from the run's seed and the place's numbers:
+    """Return a seed for a place in the data, from the run's seed and the place's numbers:
     `tf.random.experimental.stateless_fold_in`, one number after another."""
     folded = seed % 2**62, 0
     for number in numbers:
@@ -40,12 +41,12 @@ def fold(seed: int, *numbers: int) -> tuple[int, int]:
 
 
 def permutation(size: int, seed) -> np.ndarray:
-    """int64 [size]: a permutation that depends on the seed alone, also between versions."""
+    """Return int64 [size]: a permutation that depends on the seed alone, also between versions."""
     return np.argsort(integers(size, seed), kind="stable")
 
 
 def state(seed) -> np.ndarray:
-    """uint32 [4] that a seed becomes: the key, and the upper half of the counter."""
+    """Return uint32 [4] that a seed becomes: the key, and the upper half of the counter."""
     first, second = (int(number) % 2**64 for number in seed)
     counter = [first & _WORD, first >> 32, second & _WORD, second >> 32]
     words = _block([np.array([word], np.uint64) for word in counter], _SCRAMBLING_KEY)
@@ -53,7 +54,7 @@ def state(seed) -> np.ndarray:
 
 
 def _words(count, seed):
-    """uint64 [count] of 32 random bits each."""
+    """Return uint64 [count] of 32 random bits each."""
     *key, third, fourth = map(int, state(seed))
     blocks = np.arange(-(-count // 4), dtype=np.uint64)
     zeros = np.zeros_like(blocks)
@@ -62,7 +63,7 @@ def _words(count, seed):
 
 
 def _block(counter, key):
-    """Four arrays of words, the counter's, to four random ones."""
+    """Return four arrays of words, the counter's, to four random ones."""
     a, b, c, d = counter
     key = list(key)
     for _ in range(ROUNDS):

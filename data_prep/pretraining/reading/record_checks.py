@@ -34,7 +34,7 @@ CHANGED = "has changed"  # said of a file
 
 
 def limits(records) -> dict[str, int]:
-    """What every integer feature must stay below; none may be negative."""
+    """Return the limit below which every integer feature must stay; none may be negative."""
     ids = records.vocab_size or _LARGEST
     return {
         "input_ids": ids,
@@ -88,7 +88,7 @@ def explained(records) -> Iterator[None]:
 
 
 def shard_names(manifest: dict, path: str) -> list[str]:
-    """The files that a manifest lists, checked: every entry whole, every file beside it.
+    """Return the files that a manifest lists, checked: every entry whole, every file beside it.
 
     Raises:
       UserError: a field of the manifest is wrong; names it.

@@ -23,7 +23,7 @@ def is_gzip(path: str) -> bool:
 
 
 def count_records(path: str, compression: str = "") -> int:
-    """Counts the records of a file by their lengths, without reading them where it can.
+    """Count the records of a file by their lengths, without reading them where it can.
 
     Raises:
       UserError: the file ends within a record or is no TFRecord file.
@@ -42,7 +42,7 @@ def count_records(path: str, compression: str = "") -> int:
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
-    """Yields the records of a file, checksums verified.
+    """Yield the records of a file, checksums verified.
 
     Raises:
       UserError: the file is truncated or damaged; it names the file and the record.
@@ -65,12 +65,12 @@ def read_records(path: str, compression: str = "") -> Iterator[bytes]:
 
 
 def first_example(path: str, compression: str = "") -> dict[str, np.ndarray]:
-    """The features of a file's first record."""
+    """Return the features of a file's first record."""
     return parse_example(next(read_records(path, compression)), path)
 
 
 def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
-    """Parses one tf.Example: name to int64 or float32 [values].
+    """Parse one tf.Example: name to int64 or float32 [values].
 
     Raises:
       UserError: the bytes are no tf.Example.
@@ -82,7 +82,7 @@ def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
 
 
 def feature_lists(record: bytes) -> dict[str, tuple[str, list]]:
-    """The lists of a tf.Example, not yet decoded: name to ("int64" or "float32", parts).
+    """Return the lists of a tf.Example, not yet decoded: name to ("int64" or "float32", parts).
 
     A part is bytes of packed values, or a single integer.
 
@@ -111,7 +111,7 @@ def _values(kind, parts):
 
 
 def unpack_varints(content: bytes | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Base-128 varints, seven bits a byte, the eighth if more follow.
+    """Return Base-128 varints, seven bits a byte, the eighth if more follow.
 
     Returns:
       uint64 [N], the numbers, and int64 [N], where in the bytes each ends.

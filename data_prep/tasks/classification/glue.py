@@ -139,14 +139,15 @@ class Glue(TfdsTask, SequenceClassification):
         return list(self.spec.labels)
 
     def _read_split(self, split: str) -> list[TextExample]:
-        """`id` is "split/index", the index counted from 0 in the order of the file."""
+        """Read a split; `id` is "split/index", the index counted from 0 in the order of the
+        file."""
         rows = self._tfds_rows(split) if self.reads_tfds else self._tsv_rows(split)
         return [
             TextExample(f"{split}/{index}", *texts, label=label) for index, texts, label in rows
         ]
 
     def write(self, path, predictions) -> list[str]:
-        """The leaderboard's format: a TSV with the columns index and prediction.
+        """Return the leaderboard's format: a TSV with the columns index and prediction.
 
         In a folder, files get the leaderboard's names, MNLI's by split (see `submission.py`).
         """
@@ -243,7 +244,7 @@ class Glue(TfdsTask, SequenceClassification):
 
 
 def submission_name(task: str, split: str) -> str:
-    """The leaderboard's file name for a task's split."""
+    """Return the leaderboard's file name for a task's split."""
     if task == "mnli":
         return {"ax": "AX.tsv"}.get(split, "MNLI-mm.tsv" if "mismatched" in split else "MNLI-m.tsv")
     return f"{GLUE[task].folder}.tsv"
@@ -261,7 +262,7 @@ def _is_microsofts(path: str) -> bool:
 
 
 def _microsofts_rows(path: str, split: str, columns: tuple[str, ...]) -> Iterator[tuple[int, dict]]:
-    """The rows of a split in the order of the file, as `look.Table.rows`.
+    """Yield the rows of a split in the order of the file, as `look.Table.rows`.
 
     Raises:
       UserError: dev_ids.tsv is not beside the training file, or names a pair that is not in it.

@@ -72,11 +72,11 @@ class Swag(SplitTask, Classification):
         return self._example(fields, "")
 
     def texts(self, example: ChoiceExample) -> list[str]:
-        """What `features` will tokenise."""
+        """Return the texts that `features` will tokenise."""
         return [example.context, *example.endings]
 
     def features(self, example: ChoiceExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """One feature, whose lists hold one list a choice."""
+        """Return one feature, whose lists hold one list a choice."""
         context = tokenizer.encode(example.context)
         choices = [
             sequences.pack(tokenizer, context, tokenizer.encode(ending), max_seq_length)

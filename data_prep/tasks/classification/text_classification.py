@@ -147,7 +147,7 @@ class TextClassification(SplitTask, SequenceClassification):
         }
 
     def _read_split(self, split: str) -> list[TextExample]:
-        """The rows of a file, or their part of it.
+        """Return the rows of a file, or their part of it.
 
         Raises:
           UserError: no file, a missing column, a wrong number of columns, a row without text or
@@ -171,7 +171,8 @@ class TextClassification(SplitTask, SequenceClassification):
         return examples
 
     def _tell(self, split: str, examples: list[TextExample]) -> None:
-        """What a look at the first rows does not show: what is held out, and a label's rows."""
+        """Tell what a look at the first rows does not show: what is held out, and a label's
+        rows."""
         path, held_out = self.source(split)
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
@@ -338,6 +339,6 @@ def _meant(label: str) -> float | str:
 
 
 def _named(label: str, names) -> str:
-    """The name of a label that is a number, where none is called so."""
+    """Return the name of a label that is a number, where none is called so."""
     is_number = label.isdecimal() and label not in names and int(label) < len(names)
     return names[int(label)] if is_number else label

@@ -37,7 +37,7 @@ _said: set[str] = set()
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What a file was found to be.
+    """The format, columns and lines that a file was found to have.
 
     Attributes:
       path: the file, "-" for standard input.
@@ -86,13 +86,13 @@ class Table:
         return f"{told}; ignored: {first_of(others, _MOST_NAMED)}"
 
     def where(self, number: int) -> str:
-        """What errors call a row."""
+        """Return the name of a row in errors."""
         return f"{self.name} {'object' if self.format == 'json' else 'line'} {number}"
 
     def rows(
         self, short_rows: str = "error", blank_lines: bool = False
     ) -> Iterator[tuple[int, dict | None]]:
-        """(line number, {column: value}) of each row.
+        """Yield (line number, {column: value}) of each row.
 
         Args:
           short_rows: of a row with too few columns, "error" or "none": None in its place.
@@ -157,7 +157,7 @@ def look(
     hint: str = "",
     lines: reading.Lines | None = None,
 ) -> Table:
-    """What a file is, decided by its beginning.
+    """Return decide from a file's beginning what it is.
 
     Args:
       path: a file; "-" is standard input.
@@ -202,7 +202,7 @@ def look(
 
 
 def said(table: Table | str):
-    """`table`, or a line about one, after it was printed, once a process."""
+    """Return `table`, or a line about one, after it was printed, once a process."""
     if str(table) not in _said:
         _said.add(str(table))
         print(table, file=sys.stderr)
@@ -210,14 +210,15 @@ def said(table: Table | str):
 
 
 def ending(path: str) -> str:
-    """The ending of a name, without that of a compressed file: "tsv"."""
+    """Return the ending of a name, without that of a compressed file: "tsv"."""
     for suffix in _COMPRESSED:
         path = path.removesuffix(suffix)
     return path.rpartition(".")[2].lower() if "." in path else ""
 
 
 def json_format(lines: reading.Lines, path: str) -> str:
-    """ "jsonl" (an object a line), "json" (one value) or "" by the first lines and the name."""
+    """Return "jsonl" (an object a line), "json" (one value) or "" by the first lines and the
+    name."""
     given = [line.strip() for line in lines.first if line.strip()]
     first, named = given[0] if given else "", ending(path)
     if named in ("jsonl", "ndjson"):
@@ -245,7 +246,7 @@ def _check_format(found: str, given: str, name: str) -> None:
 
 
 def _columns_of(lines: reading.Lines, kept) -> tuple[str, ...]:
-    """The fields of a JSON file's rows: `kept`, or those of its first lines."""
+    """Return the fields of a JSON file's rows: `kept`, or those of its first lines."""
     first = [(number, line) for number, line in enumerate(lines.first, 1) if line.strip()]
     rows = kept if kept is not None else reading.json_lines(_Some(lines.name, first))
     return tuple(dict.fromkeys(name for _, row in rows for name in row))
@@ -260,7 +261,8 @@ class _Some(list):
 
 
 def _wanted_of(columns, wanted, also, where: str, what: str, hint: str) -> tuple[str, ...]:
-    """The first of the wanted tuples whose names are all there, and what is wanted beside it."""
+    """Return the first of the wanted tuples whose names are all there, and what is wanted beside
+    it."""
     found = _first_there(columns, wanted)
     there = first_of(columns, _MOST_LISTED)
     if found is None and len(wanted) > 1:
@@ -333,7 +335,7 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
 
 
 def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:
-    """Raises UserError where a title, or Excel's "sep=;", stands above the header."""
+    """Raise UserError where a title, or Excel's "sep=;", stands above the header."""
     above = next(filter(str.strip, lines.first), "")
     for place in range(1, min(_MOST_ABOVE, len(lines.first))):
         values = (_first_values(lines, one, place) for one in delimiters)
@@ -346,7 +348,7 @@ def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:
 
 
 def _first_values(lines: reading.Lines, delimiter: str, begin: int = 0) -> list[str]:
-    """The values of the first row from a line on; none where they cannot be read so."""
+    """Return the values of the first row from a line on; none where they cannot be read so."""
     begin = next((i for i, line in enumerate(lines.first) if i >= begin and line.strip()), 0)
     quoted = delimiter != "\t" or lines.first[begin].startswith('"')
     numbered = list(enumerate(lines.first[begin:], begin + 1))
@@ -366,7 +368,7 @@ def _tabs_are_quoted(lines: reading.Lines) -> bool:
 
 
 def _looks_like_a_table(lines: reading.Lines, kind: str) -> bool:
-    """Whether lines that begin with no header known may be rows all the same."""
+    """Return whether lines that begin with no header known may be rows all the same."""
     if kind in TOKENS:
         return True
     tabs = {line.count("\t") for line in lines.first if line.strip()}

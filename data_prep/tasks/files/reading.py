@@ -54,7 +54,7 @@ class Lines:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line without its end) of a UTF-8 file, as `text_files.text_lines`.
+    """Yield (line number from 1, line without its end) of a UTF-8 file, as `text_files.text_lines`.
 
     Raises:
       UserError: the file does not exist, is empty, or a line is not UTF-8.
@@ -78,18 +78,18 @@ def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
 
 
 def is_held_out(key: str, fraction: float) -> bool:
-    """Whether a row belongs to the held-out part: a function of its text alone, so equal texts stay
-    together and neither order nor number of rows moves one."""
+    """Return whether a row belongs to the held-out part: a function of its text alone, so equal
+    texts stay together and neither order nor number of rows moves one."""
     return int.from_bytes(text_hash(key)[:8], "big") < fraction * 2**64
 
 
 def text_hash(text: str) -> bytes:
-    """What decides about a text in place of chance."""
+    """Return the hash that decides about a text in place of chance."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def split_values(lines: Iterable[tuple[int, str]], name: str, delimiter: str, quoted: bool):
-    """(line number, values) of each row of delimited text.
+    """Yield (line number, values) of each row of delimited text.
 
     Raises:
       UserError: the quoting is broken.
@@ -109,7 +109,7 @@ def split_values(lines: Iterable[tuple[int, str]], name: str, delimiter: str, qu
 
 
 def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
-    """(line number, {column: value}) of the values of rows.
+    """Yield (line number, {column: value}) of the values of rows.
 
     Args:
       short_rows: of a row with too few columns, "error" or "none": None in its place.
@@ -132,9 +132,9 @@ def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
 
 
 def is_quoted(lines: Iterable[tuple[int, str]]) -> bool:
-    """Whether tab-separated lines were written with quoting: every field with a quotation mark is a
-    quoted one, and one at least could not stand as it is, for it holds a doubled mark, a tab or a
-    line end; or the header's fields are all quoted."""
+    """Return whether tab-separated lines were written with quoting: every field with a quotation
+    mark is a quoted one, and one at least could not stand as it is, for it holds a doubled mark, a
+    tab or a line end; or the header's fields are all quoted."""
     quoted, row = False, ""
     for number, line in lines:
         row += line
@@ -157,7 +157,7 @@ _ALL_QUOTED = re.compile(rf"{_QUOTED.pattern}(?:\t{_QUOTED.pattern})*")
 
 
 def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
-    """(line number, object) of each line, None of a blank one; halves of surrogate pairs are
+    """Yield (line number, object) of each line, None of a blank one; halves of surrogate pairs are
     U+FFFD.
 
     Raises:
@@ -169,7 +169,7 @@ def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
 
 
 def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
-    """(number from 1, object) of each row of one JSON value, whichever way it holds them.
+    """Yield (number from 1, object) of each row of one JSON value, whichever way it holds them.
 
     Raises:
       UserError: it is no JSON, or no rows.

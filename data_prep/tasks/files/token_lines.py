@@ -68,7 +68,7 @@ class TokenLines:
         return f"{self.name}: a token a line, {self._columns} columns; {told}"
 
     def with_tags(self, tags: list[str]) -> list[str]:
-        """The lines with one more column: a tag for each token, in their order."""
+        """Return the lines with one more column: a tag for each token, in their order."""
         numbers = [number for document in self.documents for s in document for number, *_ in s]
         beside = dict(zip(numbers, tags, strict=True)) | {self._header: "predicted"}
         for number in self._no_tokens:
@@ -105,7 +105,7 @@ class TokenLines:
         self._tags = [self._tag] if self._tagged else list(kinds)  # that tell a word from a comment
 
     def _counts_tokens(self, tokens: dict) -> bool:
-        """Whether the first column counts the tokens of each sentence, from 0 or 1."""
+        """Return whether the first column counts the tokens of each sentence, from 0 or 1."""
         before, last = None, 0
         for number, (first, *rest) in tokens.items():
             if _NO_TOKEN.fullmatch(first):
@@ -119,14 +119,14 @@ class TokenLines:
         return before is not None
 
     def _ends_with_tags(self, tokens: dict) -> bool:
-        """Whether there are words and tags alone: then numbers are words."""
+        """Return whether there are words and tags alone: then numbers are words."""
         is_tag = self._layout.column.is_tag
         tags = self._tagged or self._layout.column.name != "part_of_speech"
         good = sum(is_tag(fields[-1]) for fields in tokens.values())
         return self._columns == 2 and tags and 2 * good > len(tokens)
 
     def _place(self, given: str, option: str, default):
-        """The place, from 0, of a column whose number the user gave, from 1."""
+        """Return the place, from 0, of a column whose number the user gave, from 1."""
         if not given:
             return default
         if not given.lstrip("-").isdigit() or not 1 <= abs(int(given)) <= self._columns:
@@ -140,7 +140,7 @@ class TokenLines:
         return not (self._numbered and _NO_TOKEN.fullmatch(fields[0]))
 
     def _kinds_of_places(self, rows: list[list[str]]) -> dict[int, set[str]]:
-        """{place: the kinds of its tags, but for O}, where most fields are tags."""
+        """Return {place: the kinds of its tags, but for O}, where most fields are tags."""
         column, found = self._layout.column, {}
         for place in range(self._columns):
             good = [row[place] for row in rows if column.is_tag(row[place])]
@@ -149,7 +149,7 @@ class TokenLines:
         return found
 
     def _find_tag(self, found: dict[int, set[str]]) -> int:
-        """The place of the tags, by all lines."""
+        """Return the place of the tags, by all lines."""
         column, columns = self._layout.column, self._columns
         if column.name == "part_of_speech":
             if self._numbered and columns == _CONLL_U:
@@ -242,7 +242,7 @@ class TokenLines:
 
 
 def is_token_a_line(lines: reading.Lines, path: str, layout) -> bool:
-    """Whether lines of which the tags are not known are tokens in columns, and not texts.
+    """Return whether lines of which the tags are not known are tokens in columns, and not texts.
 
     Raises:
       UserError: they may be either.
@@ -272,7 +272,7 @@ def is_token_a_line(lines: reading.Lines, path: str, layout) -> bool:
 
 
 def _has_tags(rows: list[list[str]], column) -> bool:
-    """Whether most lines end with a tag of a phrase, or all have one in the same column.
+    """Return whether most lines end with a tag of a phrase, or all have one in the same column.
 
     Not O alone in a few lines ("Blood of type O").
     """
@@ -290,13 +290,13 @@ def _has_tags(rows: list[list[str]], column) -> bool:
 
 
 def is_header(fields: list[str]) -> bool:
-    """Whether the fields of a first line are names of columns."""
+    """Return whether the fields of a first line are names of columns."""
     names = [field.lower() for field in fields]
     return not _HEADER_WORDS.isdisjoint(names[:2]) and not _HEADER_TAGS.isdisjoint(names[1:])
 
 
 def _separator(lines: list[str]) -> str:
-    """A tab where nearly every line has one: words may hold blanks then."""
+    """Return a tab where nearly every line has one: words may hold blanks then."""
     given = [line for line in lines if line.strip() and not line.startswith(("#", "-DOCSTART-"))]
     with_tab = sum("\t" in line for line in given)
     return "\t" if given and with_tab > 0.9 * len(given) else " "

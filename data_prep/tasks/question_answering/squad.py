@@ -117,7 +117,7 @@ class Squad(TfdsTask):
         return options | {"null_score_diff_threshold": self.null_score_diff_threshold}
 
     def _read_split(self, split: str) -> list[SquadExample]:
-        """Training questions whose answer is not in the paragraph are left out.
+        """Read a split; training questions whose answer is not in the paragraph are left out.
 
         In the order of the files; from TFDS, which does not keep it, by paragraph and id.
 
@@ -182,11 +182,13 @@ class Squad(TfdsTask):
             yield [row], None if empty else dataclasses.replace(example, answers=None)
 
     def texts(self, example: SquadExample) -> list[str]:
-        """What `features` asks `tokenizer.encode` for; the paragraph needs offsets as well."""
+        """Return the texts that `features` asks `tokenizer.encode` for; the paragraph needs offsets
+        as well."""
         return [example.question]
 
     def features(self, example: SquadExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """Those of `windows.beside_question`, in training with `start_positions`, `end_positions`.
+        """Return the features of `windows.beside_question`, in training with `start_positions`,
+        `end_positions`.
 
         A window without the whole answer, and a question without one, point at [CLS]. Windows cut
         to the answer's sentence also say `answer_cut`, 1 where the first answer is not whole in it.
@@ -239,7 +241,7 @@ class Squad(TfdsTask):
         ]
 
     def score(self, examples, predictions) -> dict[str, float]:
-        """The official metrics. Version 2.0: also by kind of question, and the best over
+        """Return the official metrics. Version 2.0: also by kind of question, and the best over
         thresholds.
 
         Questions without a prediction are wrong in 1.1 and left out, with a message, in 2.0.
@@ -262,7 +264,8 @@ class Squad(TfdsTask):
         return scores
 
     def best_threshold(self, examples, predictions, metric: str = "f1") -> tuple[float, float]:
-        """(score, `null_score_diff_threshold`) that is best on these examples (version 2.0)."""
+        """Return (score, `null_score_diff_threshold`) that is best on these examples (version
+        2.0)."""
         return squad_metrics.best_threshold(
             {prediction["id"]: prediction["best_text"] for prediction in predictions},
             {prediction["id"]: prediction["null_odds"] for prediction in predictions},
@@ -272,7 +275,7 @@ class Squad(TfdsTask):
         )
 
     def tune(self, examples, predictions) -> list[dict]:
-        """Sets `null_score_diff_threshold` to the best for F1 on these examples (version 2.0)."""
+        """Set `null_score_diff_threshold` to the best for F1 on these examples (version 2.0)."""
         if self.version == "1.1":
             return predictions
         _, self.null_score_diff_threshold = self.best_threshold(examples, predictions)
@@ -282,8 +285,8 @@ class Squad(TfdsTask):
         ]
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """The first words of the paragraph (or of the answer's sentence, where paragraphs are cut
-        to it), as many as are best here; in 2.0, or no answer at all.
+        """Return the first words of the paragraph (or of the answer's sentence, where paragraphs
+        are cut to it), as many as are best here; in 2.0, or no answer at all.
         """
         results = []
         beginnings = [self._beginning(example) for example in examples]
@@ -296,7 +299,8 @@ class Squad(TfdsTask):
         return max(results, key=lambda scores: scores[self.metrics[0]])
 
     def write(self, path, predictions) -> list[str]:
-        """The original's three files: predictions, n-best and (2.0) null odds, by question id."""
+        """Return the original's three files: predictions, n-best and (2.0) null odds, by question
+        id."""
         path = self._output_path(path)
         folder, name = os.path.split(path)
         paths = []
@@ -309,7 +313,8 @@ class Squad(TfdsTask):
         return paths
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        """{"mistakes": the wrong answers of highest probability, with question and golds}."""
+        """Return {"mistakes": the wrong answers of highest probability, with question and
+        golds}."""
         texts = {p["id"]: p["text"] for p in predictions}
         scores = squad_metrics.question_scores(texts, self._answers(examples), self.f1_by)
         wrong = [
@@ -348,7 +353,7 @@ class Squad(TfdsTask):
         return example.context[max((s for s in starts if s <= begin), default=0) :]
 
     def _read(self, split: str) -> tuple[list[SquadExample], str]:
-        """All questions of a split, and where they come from."""
+        """Return all questions of a split, and where they come from."""
         if not self.reads_tfds:
             paths = self._paths(split)
             examples = [e for path in paths for e in read(path, need_answers=split != "test")]

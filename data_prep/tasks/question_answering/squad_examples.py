@@ -35,7 +35,7 @@ _WHAT = "which columns hold question and context, and is it SQuAD's format (data
 
 
 def read(path: str, need_answers: bool = False) -> list[SquadExample]:
-    """All questions of a file, in its order.
+    """Return all questions of a file, in its order.
 
     Args:
       path: SQuAD's JSON, or rows of any format of `look`, with a question and its answers each, as
@@ -58,7 +58,8 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
 
 
 def rows_of(table: look.Table) -> Iterator[tuple[dict, SquadExample]]:
-    """(row, example) of each question, a row of an article's being its question with its context.
+    """Yield (row, example) of each question, a row of an article's being its question with its
+    context.
 
     Raises:
       UserError: as `read`.
@@ -84,7 +85,7 @@ def _titled(example: SquadExample, row: dict) -> SquadExample:
 
 
 def numbered(examples: list[SquadExample]) -> tuple[list[SquadExample], int]:
-    """The examples with an id each of their own, and how many had one that was there before.
+    """Return the examples with an id each of their own, and how many had one that was there before.
 
     Scores and files of answers go by id. Files of two languages, or ids that begin anew in each
     article, repeat them: the second "7" becomes "7#2".
@@ -105,7 +106,7 @@ def numbered(examples: list[SquadExample]) -> tuple[list[SquadExample], int]:
 
 
 def from_tfds(row: dict) -> SquadExample:
-    """The example that `read` gives for the same question, from a row of TFDS."""
+    """Return the example that `read` gives for the same question, from a row of TFDS."""
     answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True)
     question = {
         "id": row["id"].decode("utf-8"),
@@ -118,7 +119,7 @@ def from_tfds(row: dict) -> SquadExample:
 
 
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
-    """Characters of the first gold answer.
+    """Return characters of the first gold answer.
 
     As in the original, the whitespace-separated words that the stated characters touch must contain
     the answer, blanks collapsed; an answer stated some characters off, within those words, is
@@ -178,7 +179,7 @@ def _anywhere(context: str, answer: str, start: int) -> tuple[int, int] | None:
 
 
 def is_moved(example: SquadExample) -> bool:
-    """Whether the first answer is found, and not where it is stated to be."""
+    """Return whether the first answer is found, and not where it is stated to be."""
     found = find_answer(example)
     start = example.answer_start
     leading = len(example.answers[0]) - len(example.answers[0].lstrip())
@@ -194,7 +195,7 @@ def _occurrences(context: str, answer: str, begin: int, stop: int) -> list[int]:
 
 
 def _example(question: dict, context, name: str, where: str) -> SquadExample:
-    """The example of a question, every field of which has its type."""
+    """Return the example of a question, every field of which has its type."""
     id = str(field(question, "id", (str, int), where))
     where = f"{name} question {id}"
     text = field(question, "question", str, where)
@@ -223,7 +224,8 @@ def _is_impossible(question: dict, where: str) -> bool | None:
 
 
 def _answers(given, where: str) -> list[tuple[str, int]]:
-    """(text, character) of each answer, from SQuAD's list of them or from `datasets`' two lists."""
+    """Return (text, character) of each answer, from SQuAD's list of them or from `datasets`' two
+    lists."""
     if isinstance(given, dict):
         texts = list_of(given, "text", str, f"{where}: answers")
         starts = list_of(given, "answer_start", int, f"{where}: answers")
@@ -243,7 +245,8 @@ def _answers(given, where: str) -> list[tuple[str, int]]:
 def window_at_answer(
     example_id: str, answer: tuple[int, int], sentences: np.ndarray, length: int, room: int
 ) -> int:
-    """First token of the one window that is kept of a paragraph (`context="answer_sentence"`).
+    """Return first token of the one window that is kept of a paragraph
+    (`context="answer_sentence"`).
 
     It holds the answer's sentence whole and as many neighbours as fit: it begins at that sentence
     or at one before it. Which one is drawn by a hash of the question's id, or the answer's place in
@@ -270,7 +273,7 @@ def window_at_answer(
 
 @functools.lru_cache(maxsize=4)  # the questions of a paragraph follow each other
 def sentence_starts(text: str) -> tuple[int, ...]:
-    """The character where each sentence of an English paragraph begins."""
+    """Return the character where each sentence of an English paragraph begins."""
     from data_prep.corpus.sentence_splitter import split_sentences
 
     # The splitter changes white space and nothing else.
@@ -283,7 +286,7 @@ def sentence_starts(text: str) -> tuple[int, ...]:
 
 
 def token_span(answer: tuple[int, int] | None, starts, ends) -> tuple[int, int] | None:
-    """First and last token of an answer's characters: those that share one with it."""
+    """Return first and last token of an answer's characters: those that share one with it."""
     begin, stop = answer or (0, 0)
     touched = np.flatnonzero((ends > begin) & (starts < stop))
     return (int(touched[0]), int(touched[-1])) if len(touched) else None
@@ -296,7 +299,7 @@ class LastContext:
         self.context, self.tokenizer, self._pieces = "", None, ([], None, None)
 
     def encode(self, context: str, tokenizer) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """(ids, characters where they start, where they end)."""
+        """Return (ids, characters where they start, where they end)."""
         if self.tokenizer is not tokenizer or self.context != context:
             ids, offsets = tokenizer.encode_with_offsets(context)
             places = np.array(offsets, np.int64).reshape(-1, 2)

@@ -36,8 +36,8 @@ _CMRC_UNITS = re.compile(r"[\u4e00-\u9fa5]|[^\W\u4e00-\u9fa5]+|[^\w\s]")
 
 
 def normalize(text: str, by: str = "words") -> str:
-    """What is compared of a text; of "words" lower case, without ASCII punctuation, articles and
-    repeated blanks.
+    """Return the form of a text that is compared; by "words" lower case, without ASCII punctuation,
+    articles and repeated blanks.
     """
     text = text.lower()
     if by == "words":
@@ -53,7 +53,8 @@ def exact_match(predicted: str, gold: str, by: str = "words") -> float:
 
 
 def f1(predicted: str, gold: str, by: str = "words") -> float:
-    """Overlap of the two bags of words. Two empty answers agree, one empty answer never does."""
+    """Return overlap of the two bags of words. Two empty answers agree, one empty answer never
+    does."""
     predicted_words, gold_words = _units(predicted, by), _units(gold, by)
     if not predicted_words or not gold_words:
         return float(predicted_words == gold_words)
@@ -70,7 +71,7 @@ def f1(predicted: str, gold: str, by: str = "words") -> float:
 
 
 def warning(answers: list[str]) -> str:
-    """What is to be said of answers whose words are counted; "" of those that have words."""
+    """Return a warning for answers whose words are counted; "" for those that have words."""
     count = sum(re.search(f"[{_NO_BLANKS}]", answer) is not None for answer in answers)
     if 2 * count <= len(answers):
         return ""
@@ -88,7 +89,7 @@ def _units(text: str, by: str) -> list[str]:
 def question_scores(
     predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
 ) -> dict[str, tuple[float, float]]:
-    """{question id: (exact match, F1)} of the questions that have a prediction.
+    """Return {question id: (exact match, F1)} of the questions that have a prediction.
 
     As officially, gold answers that normalise to nothing do not count; a question left without any
     has the empty text for its answer.
@@ -109,7 +110,7 @@ def question_scores(
 def evaluate_v1(
     predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
 ) -> dict[str, float]:
-    """{"f1", "exact_match"}, 0 to 1; a question left out of the predictions is wrong.
+    """Return {"f1", "exact_match"}, 0 to 1; a question left out of the predictions is wrong.
 
     Version 1.1 gives no credit for an empty answer: every question has one.
     """
@@ -131,7 +132,7 @@ def evaluate_v1(
 def evaluate_v2(
     predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
 ) -> dict[str, float]:
-    """f1, exact_match, and both for answerable (has_answer_) and unanswerable (no_answer_)
+    """Return f1, exact_match, and both for answerable (has_answer_) and unanswerable (no_answer_)
     questions.
 
     A question left out of the predictions is left out of the means.
@@ -158,7 +159,7 @@ def best_threshold(
     metric: str = "f1",
     by: str = "words",
 ) -> tuple[float, float]:
-    """(best score, threshold): a question is unanswered where its null odds are above the
+    """Return (best score, threshold): a question is unanswered where its null odds are above the
     threshold, which lies half way to the next odds: other batches, formats and precisions of a
     model give odds of other last digits.
 

@@ -34,7 +34,7 @@ class Phrases:
         self.name, self.feature, self.fields = name, feature, fields
 
     def kind(self, tag: str) -> str:
-        """ "LOC" of "B-LOC" and "I-LOC", "O" of "O"."""
+        """Return "LOC" of "B-LOC" and "I-LOC", "O" of "O"."""
         return tag[2:] or "O"
 
     def is_tag(self, tag: str) -> bool:
@@ -59,16 +59,17 @@ class Phrases:
         return tuple(to_iob2([_IOB2.get(tag[:2], tag[:2]) + tag[2:] for tag in tags]))
 
     def as_labels(self, names: list[str]) -> list[str]:
-        """The labels of tags that a user named: themselves, or in IOB2 where they are in BIOES."""
+        """Return the labels of tags that a user named: themselves, or in IOB2 where they are in
+        BIOES."""
         return self.labels(names) if any(name[:2] in _IOB2 for name in names) else names
 
     def labels(self, tags) -> list[str]:
-        """O first, then B- and I- of each kind among the tags."""
+        """Return O first, then B- and I- of each kind among the tags."""
         kinds = sorted({self.kind(tag) for tag in tags} - {"O"})
         return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI")]
 
     def phrases(self, tags) -> list[tuple[str, int, int]]:
-        """(kind, first word, word after the last) of each."""
+        """Return (kind, first word, word after the last) of each."""
         return entities(tags)
 
     def score(self, gold, predicted) -> dict[str, float]:
@@ -78,8 +79,8 @@ class Phrases:
         return metrics.entity_per_class(gold, predicted)
 
     def baseline(self, train, words) -> list[list[str]]:
-        """The tags of the phrases that were there in training, with their most frequent kind, the
-        longest first: the shared task's own baseline for entities.
+        """Return the tags of the phrases that were there in training, with their most frequent
+        kind, the longest first: the shared task's own baseline for entities.
 
         Args:
           train: list of (words, tags).
@@ -146,8 +147,9 @@ COLUMNS = {
 
 
 def to_iob2(tags) -> list[str]:
-    """IOB2: every entity begins with B-. IOB1 (B- only between adjacent entities of a type) and
-    IOB2 are both read right, as an I- that follows O or another type begins an entity in either."""
+    """Return IOB2: every entity begins with B-. IOB1 (B- only between adjacent entities of a type)
+    and IOB2 are both read right, as an I- that follows O or another type begins an entity in
+    either."""
     result, previous = [], "O"
     for tag in tags:
         begins = tag[:2] == "I-" and (previous == "O" or previous[2:] != tag[2:])
@@ -157,7 +159,7 @@ def to_iob2(tags) -> list[str]:
 
 
 def entities(tags) -> list[tuple[str, int, int]]:
-    """(type, first word, word after the last) of each entity, as conlleval reads tags."""
+    """Return (type, first word, word after the last) of each entity, as conlleval reads tags."""
     found, start = [], None
     for index, tag in enumerate([*tags, "O"]):
         if start is not None and (tag[:2] != "I-" or tag[2:] != tags[start][2:]):
@@ -193,7 +195,8 @@ def _tag_phrases(words, kinds: dict, longest: int) -> list[str]:
 
 
 def _most_frequent_tags(train, words) -> list[list[str]]:
-    """Of each word its most frequent training tag; of other words the most frequent one of all."""
+    """Return each word's most frequent training tag; for other words the most frequent one of
+    all."""
     counted = collections.defaultdict(collections.Counter)
     for sentence, tags in train:
         for word, tag in zip(sentence, tags, strict=True):

@@ -34,18 +34,18 @@ class TaggedDocument:
 
     @property
     def size(self) -> int:
-        """What it counts where examples are counted: its sentences."""
+        """Number of its sentences, which it counts where examples are counted."""
         return len(self.sentences)
 
     def first(self, count: int) -> "TaggedDocument":
-        """The document of its first sentences."""
+        """Return the document of its first sentences."""
         parts = (self.sentences, self.tags, self.offsets)
         return TaggedDocument(self.id, *(part and part[:count] for part in parts))
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where a file has what a tagger needs, as far as the user said it.
+    """Columns of a file that a tagger needs, as far as the user said them.
 
     Attributes:
       column: of `conll_columns`: what is tagged.
@@ -65,7 +65,7 @@ class Layout:
 
 
 def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocument]:
-    """The documents of a file.
+    """Return the documents of a file.
 
     A row of JSON or Parquet is a sentence: "tokens" (or "words"), and its tags under one of the
     column's `fields`, as texts or as numbers that `names` explain. Neighbouring ones of one
@@ -104,7 +104,7 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
 
 
 def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs:
-    """The examples of a file without their tags, and the rows that are answered.
+    """Return the examples of a file without their tags, and the rows that are answered.
 
     Documents are those that `read` finds, so that answers are those that are scored.
 
@@ -126,7 +126,7 @@ def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs
 
 
 def answers(rows: list[dict], prediction: dict, layout: Layout) -> list[dict]:
-    """The answer to each row of an example: the part about its sentences."""
+    """Return the answer to each row of an example: the part about its sentences."""
     names = layout.words_in
     found, first = [], 0
     for row in rows:
@@ -144,7 +144,7 @@ def answers(rows: list[dict], prediction: dict, layout: Layout) -> list[dict]:
 
 
 def check_words(words, where: str) -> list[str]:
-    """`words`, a list of words.
+    """Return `words`, a list of words.
 
     Raises:
       UserError: it is none; `where` names row and column.
@@ -155,7 +155,8 @@ def check_words(words, where: str) -> list[str]:
 
 
 def by_document(rows):
-    """Lists of neighbouring (number, row) whose rows have the same "document"; others alone."""
+    """Return lists of neighbouring (number, row) whose rows have the same "document"; others
+    alone."""
     group = []
     for number, row in rows:
         name = row.get("document")
@@ -172,7 +173,8 @@ def _words_and_tags(sentence, column):
 
 
 def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Table | TokenLines:
-    """What a file is: rows, a token a line, or (where tags are not wanted) running text."""
+    """Return decide what a file is: rows, a token a line, or (where tags are not wanted) running
+    text."""
     lines = None
     if path == "-" or not parquet_files.is_parquet(path):
         lines = reading.Lines(path)
@@ -243,7 +245,7 @@ def _tagged_rows(table: look.Table, kinds, layout: Layout) -> list[list[tuple]]:
 
 
 def _tags(values, names, where: str) -> list[str]:
-    """The tags of a row as texts."""
+    """Return the tags of a row as texts."""
     if isinstance(values, list) and all(isinstance(value, str) and value for value in values):
         return values
     numbers = isinstance(values, list) and all(type(value) is int for value in values)
@@ -268,7 +270,7 @@ def _tags(values, names, where: str) -> list[str]:
 def from_tfds(
     rows, tag_names: list[str], kinds=None, column=COLUMNS["entities"]
 ) -> list[TaggedDocument]:
-    """The sentences of TFDS's rows, each a document of its own.
+    """Return the sentences of TFDS's rows, each a document of its own.
 
     TFDS keeps neither the limits of documents nor the order of sentences.
 
@@ -289,7 +291,7 @@ def from_tfds(
 
 
 def _sentences(words: list) -> list:
-    """Of a list of words, or of lists of them."""
+    """Return sentences, from a list of words or of lists of them."""
     return words if not words or isinstance(words[0], list) else [words]
 
 

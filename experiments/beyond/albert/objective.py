@@ -69,7 +69,8 @@ class SentenceOrder(Choice):
         }
 
     def call(self, model, batch, encoded):
-        """{"sentence_order_logits": float32 [B, 2]} and the labels and weights of the rows, [B]."""
+        """Return {"sentence_order_logits": float32 [B, 2]} and the labels and weights of the rows,
+        [B]."""
         names = ("sentence_order_labels", "sentence_order_weights")
         logits = model.sentence_order(encoded["pooled_output"])
         return {"sentence_order_logits": logits, **{name: batch[name] for name in names}}
@@ -81,7 +82,7 @@ class SentenceOrder(Choice):
 
 
 def swap_segments(batch, swapped):
-    """A batch in which some rows [CLS] A [SEP] B [SEP] read [CLS] B [SEP] A [SEP].
+    """Return a batch in which some rows [CLS] A [SEP] B [SEP] read [CLS] B [SEP] A [SEP].
 
     Args:
       batch: input_ids, input_mask, segment_ids int32 [B, L]; masked_lm_positions int32 [B, P] are
@@ -96,7 +97,7 @@ def swap_segments(batch, swapped):
     change = ops.logical_and(swapped[:, None] > 0, second > 0)
 
     def moved(place, before, after):
-        """Where tokens go when `before` of them and then `after` of them change places."""
+        """Return where tokens go when `before` of them and then `after` of them change places."""
         inside = ops.logical_and(change, ops.logical_and(place > 0, place < total))
         return ops.where(inside, ops.where(place <= before, place + after, place - before), place)
 

@@ -39,8 +39,8 @@ GPT_FINETUNE = {field: value_of(gpt.FINETUNE, field) for field in _GPT_FIELDS}
 
 
 def pretraining_of_gpt(scale: Scale) -> PretrainConfig:
-    """GPT on the text of a scale's BERT and for as many steps; it predicts as many tokens as the
-    scale's left-to-right models."""
+    """Return GPT on the text of a scale's BERT and for as many steps; it predicts as many tokens as
+    the scale's left-to-right models."""
     return dataclasses.replace(gpt.gpt(scale.bert), objectives=scale.predicting("next_token"))
 
 
@@ -59,7 +59,7 @@ def table1(table: Ablation, scale: Scale) -> Ablation:
 def with_compared(
     table: Ablation, scale: Scale, seeds: tuple[int, ...], vectors: str = VECTORS
 ) -> Ablation:
-    """A table with the rows, and with what their pre-training needs.
+    """Return a table with the rows, and with what their pre-training needs.
 
     Args:
       table: Table 1 at `scale`.
@@ -127,14 +127,14 @@ def with_compared(
 
 
 def _side_by_side(scale: Scale) -> PretrainConfig:
-    """Two models of the shape of a scale's BERT, one for each direction, concatenated."""
+    """Return two models of the shape of a scale's BERT, one for each direction, concatenated."""
     both = ShallowConfig.of_two(scale.bert.bert_config)
     objectives = scale.predicting("adjacent_tokens")
     return dataclasses.replace(scale.bert, bert=both, objectives=objectives)
 
 
 def _fields(config: FinetuneConfig) -> dict:
-    """What a baseline's configuration changes, apart from task and model."""
+    """Return the fields that a baseline's configuration changes, apart from task and model."""
     fields = ("train_batch_size", "learning_rate", "num_train_epochs",
               "weight_decay", "clip_norm", "bias_correction")  # fmt: skip
     return {field: getattr(config, field) for field in fields}

@@ -107,12 +107,12 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
 
 
 def of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainConfig:
-    """The same phases with more or fewer steps, for as many operations as `base` takes."""
+    """Return the same phases with more or fewer steps, for as many operations as `base` takes."""
     return _of_length(config, pretrain_flops(base) / pretrain_flops(config))
 
 
 def _of_length(config: PretrainConfig, share: float) -> PretrainConfig:
-    """The same training with so many times the steps, in each phase and to warm up."""
+    """Return the same training with so many times the steps, in each phase and to warm up."""
 
     def scaled(steps):
         return round(steps * share)
@@ -127,7 +127,7 @@ def _of_length(config: PretrainConfig, share: float) -> PretrainConfig:
 
 
 def _on(kind: str, config: PretrainConfig) -> PretrainConfig:
-    """The same training on other records."""
+    """Return the same training on other records."""
     phases = (dataclasses.replace(p, records=p.records + kind) for p in config.phases)
     return dataclasses.replace(config, phases=tuple(phases))
 

@@ -4,7 +4,8 @@ from typing import Any
 
 
 def pooler(fields: dict[str, Any], classifier: str) -> str:
-    """The activation of the layer before a classifier, "none" where the class has no such layer."""
+    """Return the activation of the layer before a classifier, "none" where the class has no such
+    layer."""
     architecture = (fields.get("architectures") or [""])[0]
     has_one = architecture.endswith(("SequenceClassification", "MultipleChoice"))
     return classifier if has_one else "none"

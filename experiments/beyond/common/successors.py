@@ -32,7 +32,7 @@ from experiments.training.settings.options import replaced
 
 
 def albert(scale: str = "tiny") -> PretrainConfig:
-    """Narrow tables, one block for all layers, the order of the segments, LAMB.
+    """Return narrow tables, one block for all layers, the order of the segments, LAMB.
 
     The order as its paper has it; as its code does, with records of --packing=consecutive, under
     --config.objectives.1.random_as_swapped=true.
@@ -46,14 +46,14 @@ def albert(scale: str = "tiny") -> PretrainConfig:
 
 
 def electra(scale: str = "tiny") -> PretrainConfig:
-    """Replaced tokens in place of masked ones, no pooler."""
+    """Return replaced tokens in place of masked ones, no pooler."""
     base = _base(scale)
     bert = base.bert.replaced(pooler_activation="none")
     return dataclasses.replace(base, bert=bert, objectives=("replaced_token",))
 
 
 def roberta(scale: str = "tiny") -> PretrainConfig:
-    """Masked LM alone, with byte pairs; Adam with bias correction, without clipping."""
+    """Return masked LM alone, with byte pairs; Adam with bias correction, without clipping."""
     base = _base(scale)
     bert = dataclasses.replace(base.bert, type_vocab_size=1, layer_norm_eps=1e-5, gelu_form="erf")
     return dataclasses.replace(
@@ -69,12 +69,13 @@ def roberta(scale: str = "tiny") -> PretrainConfig:
 
 
 def spanbert(scale: str = "tiny") -> PretrainConfig:
-    """Spans and their boundaries, no sentence pairs."""
+    """Return spans and their boundaries, no sentence pairs."""
     return dataclasses.replace(_base(scale), objectives=("masked_lm", "span_boundary"))
 
 
 def distil(scale: str = "tiny") -> PretrainConfig:
-    """DistilBERT: half of the teacher's layers, to begin with too; no segments, no pooler."""
+    """Return DistilBERT: half of the teacher's layers, to begin with too; no segments, no
+    pooler."""
     base = _base(scale)
     bert = base.bert.replaced(
         num_hidden_layers=base.bert.num_hidden_layers // 2,
@@ -86,7 +87,7 @@ def distil(scale: str = "tiny") -> PretrainConfig:
 
 
 def tinybert(scale: str = "tiny") -> PretrainConfig:
-    """TinyBERT's general distillation: half as deep and half as wide, with as many heads."""
+    """Return TinyBERT's general distillation: half as deep and half as wide, with as many heads."""
     base = _base(scale)
     bert = dataclasses.replace(
         base.bert,
@@ -101,7 +102,7 @@ def tinybert(scale: str = "tiny") -> PretrainConfig:
 
 
 def gpt2(scale: str = "tiny") -> PretrainConfig:
-    """GPT-2: OpenAI GPT that normalises what a sub-layer reads."""
+    """Return GPT-2: OpenAI GPT that normalises what a sub-layer reads."""
     base = gpt.gpt(_base(scale))
     return dataclasses.replace(base, bert=base.bert.replaced(**GPT2))
 

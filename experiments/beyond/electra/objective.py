@@ -80,7 +80,7 @@ class ReplacedToken(Objective):
         return model.generator.head.bias
 
     def corrupt(self, model, batch, seed):
-        """The text with the generator's choices in the place of the masks."""
+        """Return the text with the generator's choices in the place of the masks."""
         embeddings, positions = model.encoder.embeddings, batch["masked_lm_positions"]
         seed_of_generator = fold_in(seed, GENERATOR)
         x = embeddings.of_tables(batch["input_ids"], batch["segment_ids"], seed_of_generator)
@@ -100,7 +100,7 @@ class ReplacedToken(Objective):
         }
 
     def call(self, model, batch, encoded):
-        """Of the generator what `MaskedLM` returns, and of the encoder
+        """Return what `MaskedLM` returns of the generator, and of the encoder
 
         {"replaced_token_logits": float32 [B, L], above 0 for "replaced",
         "replaced_token_labels": int32 [B, L], "replaced_token_weights": float32 [B, L]}
@@ -153,7 +153,7 @@ class Generator(keras.layers.Layer):
         self.built = True
 
     def call(self, embedded, input_mask, positions, word_embeddings, seed=None):
-        """[B, L, E], int32 [B, L], int32 [B, P], float32 [V, E] -> float32 logits [B, P, V]."""
+        """Map [B, L, E], int32 [B, L], int32 [B, P], float32 [V, E] -> float32 logits [B, P, V]."""
         x = self.projection(embedded)
         bias = attention_bias(input_mask, "bidirectional", x.dtype)
         for i in range(self.config.num_hidden_layers):
@@ -174,5 +174,5 @@ class ReplacedTokenHead(keras.layers.Layer):
         self.built = True
 
     def call(self, x):
-        """[B, L, H] -> float32 [B, L]."""
+        """Map [B, L, H] -> float32 [B, L]."""
         return self.score(ops.cast(self.activation(self.transform(x)), "float32"))[..., 0]

@@ -35,7 +35,8 @@ def get_config(scale: str = "tiny") -> PretrainConfig:
 
 
 def elmo(base: PretrainConfig, sizes: ElmoConfig) -> PretrainConfig:
-    """An ELMo on the data and the vocabulary of a pre-training of BERT, for as many steps."""
+    """Return an ELMo on the data and the vocabulary of a pre-training of BERT, for as many
+    steps."""
     return dataclasses.replace(
         base,
         bert=dataclasses.replace(sizes, vocab_size=base.bert_config.vocab_size),

@@ -80,7 +80,7 @@ class Codes:
         self._lengths = _lengths(visits)
 
     def sets(self, visits, draw=None) -> dict:
-        """Of visits: ids int32 [N, L] of each kind, and labels float32 [N, size].
+        """Return ids int32 [N, L] of each kind of visits' codes, and labels float32 [N, size].
 
         Args:
           draw: of numpy; corrupts 15% of the codes.
@@ -103,7 +103,7 @@ class Codes:
         return found
 
     def patients(self, patients, most: int) -> dict:
-        """Of patients a batch of `graph_codes.MedicationModel`, of so many visits each."""
+        """Return patients as a batch of `graph_codes.MedicationModel`, of so many visits each."""
         nothing = ((), ())
         visits = [v for p in patients for v in (*p.visits, *[nothing] * most)[:most]]
         sets = self.sets(visits)
@@ -118,7 +118,7 @@ class Codes:
 
 
 def _lengths(visits) -> list[int]:
-    """Of each kind the longest set's, [CLS] included."""
+    """Return each kind's length of the longest set, [CLS] included."""
     return [1 + max(map(len, sets)) for sets in zip(*visits, strict=True)]
 
 
@@ -166,7 +166,8 @@ def learn(config, task, train):
 
 
 def _batches(items: list, size: int, epochs: int, draw):
-    """Full batches of the items, in an order of its own in each epoch; all where they are few."""
+    """Yield full batches of the items, in an order of its own in each epoch; all where they are
+    few."""
     size = min(size, len(items))
     for _ in range(epochs):
         order = draw.permutation(len(items))
@@ -175,7 +176,7 @@ def _batches(items: list, size: int, epochs: int, draw):
 
 
 def _corrupt(ids, mask: int, first: int, size: int, draw) -> None:
-    """Hides codes of rows in place; what is random is of the same kind."""
+    """Hide codes of rows in place; what is random is of the same kind."""
     chosen = (ids >= first) & (draw.random(ids.shape) < _CORRUPTED)
     fate = draw.random(ids.shape)
     ids[chosen & (fate < _MASKED)] = mask

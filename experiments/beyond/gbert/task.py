@@ -60,7 +60,8 @@ class Visits(Task):
         return self._medications
 
     def ontology(self) -> dict[str, str]:
-        """{code or what is above codes: its parent, "" at a root}; what is a parent comes in too.
+        """Return {code or what is above codes: its parent, "" at a root}; what is a parent comes in
+        too.
 
         Raises:
           UserError: a line has no two columns, a code has two parents, is above itself, or has more
@@ -113,8 +114,8 @@ class Visits(Task):
         raise UserError("task visits has codes, no texts: it is for --config.model=gbert alone")
 
     def predictions(self, examples, features, outputs):
-        """One dictionary a patient: "visits", for each but the first the "medications" and the
-        "probabilities" of all, from `outputs["logits"]`, a row a visit that is asked for."""
+        """Return one dictionary a patient: "visits", for each but the first the "medications" and
+        the "probabilities" of all, from `outputs["logits"]`, a row a visit that is asked for."""
         probabilities = iter(1 / (1 + np.exp(-np.asarray(outputs["logits"], np.float64))))
         return [
             {"id": patient.id, "visits": [self._answer(next(probabilities)) for _ in visits]}
@@ -129,7 +130,7 @@ class Visits(Task):
         }
 
     def score(self, examples, predictions):
-        """Means over patients of their means over visits: F1, Jaccard, average precision."""
+        """Return means over patients of their means over visits: F1, Jaccard, average precision."""
         each = []
         for patient, prediction in zip(examples, predictions, strict=True):
             gold = [set(medications) for _, medications in patient.visits[1:]]
@@ -141,7 +142,8 @@ class Visits(Task):
         return dict(zip(self.metrics, map(float, np.mean(means, axis=0)), strict=True))
 
     def baseline(self, train_examples, examples):
-        """What more than the threshold of the training visits have, for every visit."""
+        """Score an answer that is the same for every visit: what more than the threshold of the
+        training visits have."""
         visits = [visit for patient in train_examples for visit in patient.visits]
         counts = collections.Counter(m for _, medications in visits for m in medications)
         answer = self._answer(np.array([counts[m] / len(visits) for m in self.medications]))

@@ -118,7 +118,7 @@ class OpenAIGPT(Member):
         return super().pretraining_class(objectives)
 
     def table_names(self, stored) -> dict[str, str]:
-        """A part of a tensor is written NAME#PART."""
+        """Return the name of each tensor; a part of one is written NAME#PART."""
         names = {}
         for name in stored:
             inner = name.removeprefix("transformer.")
@@ -159,7 +159,7 @@ class OpenAIGPT(Member):
         }
 
     def _added(self, fields: Mapping[str, Any]) -> int:
-        """The rows that the stored table lacks."""
+        """Return the rows that the stored table lacks."""
         return 0 if fields.get("n_special") else len(ADDED)
 
 

@@ -44,7 +44,7 @@ def get_config(scale: str = "finetune") -> PretrainConfig | FinetuneConfig:
 
 
 def gpt(base: PretrainConfig) -> PretrainConfig:
-    """GPT of the sizes, the data and the steps of a pre-training of BERT."""
+    """Return GPT of the sizes, the data and the steps of a pre-training of BERT."""
     bert = base.bert_config.replaced(**OPENAI_GPT)
     return dataclasses.replace(
         base, bert=bert, objectives=("next_token",), bias_correction=True, output_bias="zeros"

@@ -101,7 +101,7 @@ def get_config(scale: str = "finetune") -> FinetuneConfig | Ablation:
 
 
 def _table(scale, base: FinetuneConfig, epochs: dict[int, float], seeds: int, rows=_ROWS):
-    """`epochs`: {training pairs, 0 for all: epochs}."""
+    """Return `epochs`: {training pairs, 0 for all: epochs}."""
     title, note = _TEXTS[base.data_dir]
     columns = [
         Column(

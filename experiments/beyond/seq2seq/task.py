@@ -151,7 +151,7 @@ class TextToText(SplitTask):
         return Pair(str(fields.get("id", "")), fields[self.source_column])
 
     def texts(self, example):
-        """What `features` will tokenise; `featurize` tokenises many at once."""
+        """Return the texts that `features` will tokenise; `featurize` tokenises many at once."""
         return [text for text in (example.source, example.target) if text is not None]
 
     def features(self, example, tokenizer, max_seq_length):
@@ -169,7 +169,7 @@ class TextToText(SplitTask):
         return [feature]
 
     def predictions(self, examples, features, outputs):
-        """{"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""
+        """Return {"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""
         rows = [{"output_ids": row} for row in outputs["output_ids"]]
         texts = text_answers.written(self.tokenizer, rows)
         return [{"id": one.id, **text} for one, text in zip(examples, texts, strict=True)]
@@ -204,8 +204,8 @@ class TextToText(SplitTask):
         }
 
     def counts(self, examples, predictions) -> np.ndarray:
-        """float64 [examples, 10], whose sums give BLEU: matches and n-grams of one to four words,
-        words of the predictions and of the targets."""
+        """Return float64 [examples, 10], whose sums give BLEU: matches and n-grams of one to four
+        words, words of the predictions and of the targets."""
         from sacrebleu.metrics import BLEU
 
         bleu, rows = BLEU(effective_order=True), []
@@ -215,7 +215,7 @@ class TextToText(SplitTask):
         return np.array(rows, np.float64).reshape(-1, 10)
 
     def baseline(self, train_examples, examples):
-        """The source as it is."""
+        """Return the source as it is."""
         return self.score(examples, [{"output": self._plain(one.source)} for one in examples])
 
     def write(self, path, predictions):
@@ -239,7 +239,7 @@ class TextToText(SplitTask):
 
 
 def longer_half(examples) -> np.ndarray:
-    """bool [examples]: whether a source has more words than half of them have."""
+    """Return bool [examples]: whether a source has more words than half of them have."""
     lengths = np.array([len(example.source.split()) for example in examples])
     ranks = np.argsort(np.argsort(lengths, kind="stable"), kind="stable")
     return ranks >= math.ceil(len(examples) / 2)

@@ -25,7 +25,7 @@ class Shallow(Successor):
         return ops.concatenate([x, x], axis=-1)
 
     def attention_bias(self, input_mask, dtype):
-        """[B, 2, L, L]: left to right first."""
+        """Return [B, 2, L, L]: left to right first."""
         position = ops.arange(ops.shape(input_mask)[1])
         before = position[None, None, None, :] <= position[:, None]
         before = ops.concatenate([before, ops.transpose(before, (0, 1, 3, 2))], axis=1)
@@ -33,7 +33,7 @@ class Shallow(Successor):
         return bias_of(ops.logical_and(real, before), dtype)
 
     def summary(self, sequence, input_mask):
-        """Each half takes the token at which it has read everything."""
+        """Summarise a text: each half takes the token at which it has read everything."""
         half = sequence.shape[-1] // 2
         last = super().summary(sequence, input_mask)
         return ops.concatenate([last[:, :half], sequence[:, 0, half:]], axis=-1)
@@ -54,7 +54,8 @@ class ShallowBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, attention_bias, seed=None, return_attention=False):
-        """As `TransformerBlock`'s; the bias is [B, 2, L, L], that of left to right first."""
+        """Compute what `TransformerBlock` does; the bias is [B, 2, L, L], that of left to right
+        first."""
         forward, backward = ops.split(x, 2, axis=-1)
         to_right, to_left = self.directions
         forward, seen = to_right(forward, attention_bias[:, :1], seed, return_attention=True)

@@ -39,7 +39,7 @@ class ShallowConfig(SuccessorConfig):
 
     @classmethod
     def of_two(cls, one: BertConfig) -> "ShallowConfig":
-        """Two encoders of a shape."""
+        """Return two encoders of a shape."""
         both = {name: 2 * getattr(one, name) for name in _SPLIT}
         return cls(**dataclasses.asdict(one) | both | {"attention_direction": SHALLOW})
 

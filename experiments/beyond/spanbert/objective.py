@@ -43,7 +43,7 @@ class SpanBoundary(Choice):
         )
 
     def call(self, model, batch, encoded):
-        """{"span_boundary_logits": float32 [B, P, V]}."""
+        """Return {"span_boundary_logits": float32 [B, P, V]}."""
         sequence, positions = encoded["sequence_output"], batch["masked_lm_positions"]
         first, last = span_ends(positions)
         # Places without a prediction point at 0, which has no neighbour on the left.
@@ -59,7 +59,7 @@ class SpanBoundary(Choice):
 
 
 def span_ends(positions):
-    """The first and the last position of the run that each position belongs to.
+    """Return the first and the last position of the run that each position belongs to.
 
     Args:
       positions: int32 [B, P], ascending but for zeros at the end.
@@ -97,7 +97,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         self.built = True
 
     def call(self, left, right, place, word_embeddings):
-        """[B, P, H] twice, int32 [B, P], float32 [V, E] -> float32 logits [B, P, V]."""
+        """Map [B, P, H] twice, int32 [B, P], float32 [V, E] -> float32 logits [B, P, V]."""
         place = ops.minimum(place, self.most - 1)
         where = ops.cast(ops.take(self.position_embeddings, place, axis=0), self.compute_dtype)
         x = ops.concatenate([left, right, where], axis=-1)

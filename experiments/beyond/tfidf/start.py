@@ -31,7 +31,7 @@ class Tfidf(WholeStart):
 
 
 def learn(task, examples):
-    """Fits weights and classifier.
+    """Fit weights and classifier.
 
     Args:
       task: SequenceClassification.

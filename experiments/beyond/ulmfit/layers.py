@@ -49,7 +49,7 @@ class PooledBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, seed=None):
-        """[B, width] -> [B, 50]."""
+        """Map [B, width] -> [B, 50]."""
         return self.last_norm(self.dense(dropout(self.norm(x), self.dropout_rate, seed)))
 
 
@@ -82,7 +82,8 @@ class LSTMBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, attention_bias=None, seed=None, return_attention=False):
-        """[B, L, inputs] -> [B, L, width]. The bias is not read: padding stands behind the text.
+        """Map [B, L, inputs] -> [B, L, width]. The bias is not read: padding stands behind the
+        text.
 
         Raises:
           UserError: attention is asked for.
@@ -106,7 +107,7 @@ def _lstm():
 
 
 def lstm(x, kernel, recurrent_kernel, bias):
-    """[L, B, I] -> [L, B, U]; gates in Keras' order: what enters, what stays, what is new, what
+    """Map [L, B, I] -> [L, B, U]; gates in Keras' order: what enters, what stays, what is new, what
     leaves."""
 
     def step(state, read):

@@ -73,7 +73,8 @@ def get_config(scale: str = "finetune") -> PretrainConfig | FinetuneConfig:
 
 
 def ulmfit(base: PretrainConfig, sizes: AwdLstmConfig) -> PretrainConfig:
-    """An AWD-LSTM on the data and the vocabulary of a pre-training of BERT, for as many steps."""
+    """Return an AWD-LSTM on the data and the vocabulary of a pre-training of BERT, for as many
+    steps."""
     same = ("vocab_size", "max_position_embeddings")
     bert = dataclasses.replace(sizes, **{name: getattr(base.bert_config, name) for name in same})
     return dataclasses.replace(

@@ -37,7 +37,7 @@ class AwdLstmConfig(SuccessorConfig):
 
     @property
     def widths(self) -> list[int]:
-        """What the first LSTM reads, and what each writes."""
+        """Widths of what the first LSTM reads, and of what each writes."""
         inner = [self.intermediate_size] * (self.num_hidden_layers - 1)
         return [self.hidden_size, *inner, self.hidden_size]
 

@@ -39,8 +39,8 @@ class Tokens:
     vocab_size: int
 
     def row(self, pieces, words, length: int) -> tuple[list[int], list[int]]:
-        """(ids, segments) of pieces, visual words, or both, at most `length`; where both are too
-        long, each keeps half. Clips and what ends them are segment 1."""
+        """Return (ids, segments) of pieces, visual words, or both, at most `length`; where both are
+        too long, each keeps half. Clips and what ends them are segment 1."""
         room = length - 2 - bool(len(pieces) and len(words))
         words = list(words)[: max(room - len(pieces), room // 2)]
         pieces = list(pieces)[: room - len(words)]
@@ -49,7 +49,7 @@ class Tokens:
         return told + shown, [0] * len(told) + [int(bool(words))] * len(shown)
 
     def pad_rows(self, rows, length: int) -> dict:
-        """Rows of `row` as input_ids, input_mask, segment_ids, int32 [rows, length]."""
+        """Return rows of `row` as input_ids, input_mask, segment_ids, int32 [rows, length]."""
         arrays = np.zeros((3, len(rows), length), np.int32)
         arrays[0] = self.pad
         for number, (ids, segments) in enumerate(rows):
@@ -83,8 +83,8 @@ class VideoRows:
             raise UserError("train has one video; texts are set beside clips of other videos too")
 
     def batch(self, number: int) -> dict:
-        """Texts, clips, and both, in this order, as `BertPretrainer` reads them with the objectives
-        masked_lm and alignment: label 1 where the clips are the text's."""
+        """Return texts, clips, and both, in this order, as `BertPretrainer` reads them with the
+        objectives masked_lm and alignment: label 1 where the clips are the text's."""
         each, told, every = self._each, self._told, np.arange(len(self._segments))
         stream = RandomStream(self._seed, block=number)
         draws = [chosen[below(stream.raw(each), len(chosen))] for chosen in (told, every, told)]
@@ -103,8 +103,8 @@ class VideoRows:
         }
 
     def pair(self, number: int, own: bool, stream) -> tuple[list[int], list[int]]:
-        """(pieces, visual words) of a segment; not `own`: the words of one of another video, which
-        are never the same.
+        """Return (pieces, visual words) of a segment; not `own`: the words of one of another video,
+        which are never the same.
 
         Raises:
           UserError: all other videos seem to show the same.
@@ -120,7 +120,7 @@ class VideoRows:
         raise UserError(f"{_MOST_DRAWS} segments of train show the same visual words as another")
 
     def _shown(self, number, stream):
-        """(pieces, visual words) of a segment and perhaps the next one, clips left out."""
+        """Return (pieces, visual words) of a segment and perhaps the next one, clips left out."""
         joined, apart = (below(stream.raw(2), (2, _MOST_APART))).tolist()
         segments = self._segments[number : number + 1 + (joined and int(self._follows[number]))]
         pieces = [piece for told, _ in segments for piece in told]

@@ -26,7 +26,7 @@ _ASKED_AT_ONCE = 64
 
 @dataclasses.dataclass(frozen=True)
 class Idea:
-    """What is left of the system.
+    """The part of the system that stays.
 
     Attributes:
       centroids: visual words' rows begin as frozen centroids; otherwise random, and are trained.
@@ -172,19 +172,20 @@ class _Shown:
 
 
 def _clips(task, segments):
-    """float32 [clips of the segments, width]."""
+    """Return float32 [clips of the segments, width]."""
     parts = [task.features[s.first : s.first + s.clips] for s in segments]
     return np.concatenate(parts).astype(np.float32)
 
 
 def _ids(tokenizer, words):
-    """int [words]; -1 for a word of several pieces, which one [MASK] cannot be, or of [UNK]."""
+    """Return int [words]; -1 for a word of several pieces, which one [MASK] cannot be, or of
+    [UNK]."""
     pieces = [tokenizer.encode(word) for word in words]
     return np.array([x[0] if len(x) == 1 and x[0] != tokenizer.unk_id else -1 for x in pieces])
 
 
 def _logits(model, batch, places):
-    """[B, P, V] at places [B, P]."""
+    """Return [B, P, V] at places [B, P]."""
     from keras import ops
 
     from official_bert.layers import gather_positions

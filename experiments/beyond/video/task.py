@@ -113,7 +113,7 @@ class Videos(Task):
         return {w: sorted({getattr(s, w) for s in self._segments} - {""}) for w in ASKED}
 
     def _read_split(self, split):
-        """Of train the Videos, of dev the Segments."""
+        """Return the Videos of train, the Segments of dev."""
         found = [segment for segment in self._segments if segment.split == split]
         if split == "train":
             videos = collections.defaultdict(list)
@@ -138,8 +138,8 @@ class Videos(Task):
         return find_file(self.data_dir, [name], "videos")
 
     def predictions(self, examples, features, outputs):
-        """The five likeliest words, of `outputs["verb"]` and `["noun"]`, scores [N, words]; one of
-        -inf is none."""
+        """Return the five likeliest words, of `outputs["verb"]` and `["noun"]`, scores [N, words];
+        one of -inf is none."""
         found = [{"video": e.video, "first": e.first} for e in examples]
         for what in ASKED:
             ranked = np.argsort(-outputs[what], axis=1, kind="stable")[:, : max(TOPS)]
@@ -148,7 +148,7 @@ class Videos(Task):
         return found
 
     def score(self, examples, predictions):
-        """Shares of the segments whose word is the first, or among the first five."""
+        """Return the shares of the segments whose word is the first, or among the first five."""
         scores, both = {}, list(zip(examples, predictions, strict=True))
         for group, told in _GROUPS.items():
             asked = [(e, p) for e, p in both if e.told in told]
@@ -158,19 +158,20 @@ class Videos(Task):
         return scores
 
     def baseline(self, train_examples, examples):
-        """The words that texts say most often."""
+        """Return the words that texts say most often."""
         texts = [s.text.split() for video in train_examples for s in video.segments]
         said = collections.Counter(word for text in texts for word in text)
         best = {w: sorted(self.words[w], key=lambda word: -said[word])[: max(TOPS)] for w in ASKED}
         return self.score(examples, [best] * len(examples))
 
     def clusters(self, examples):
-        """The pair."""
+        """Return the pair."""
         return [f"{e.verb} {e.noun}" for e in examples]
 
 
 def _segment(values: dict, rows: int, split_of: dict[str, str], where: str) -> Segment:
-    """A line's Segment, checked against the number of clips and the videos' splits so far."""
+    """Return a line's Segment, checked against the number of clips and the videos' splits so
+    far."""
     for name, kind in (("video", str), ("split", str), ("first", int), ("clips", int)):
         field(values, name, kind, where)
     if "told" in values:

@@ -28,7 +28,8 @@ class VisualWords:
         self.centroids = np.stack(self.centroids)
 
     def __call__(self, features) -> np.ndarray:
-        """float [N, D] -> int32 [N]: of each the nearest cluster, then the nearest inside it."""
+        """Map float [N, D] -> int32 [N]: of each the nearest cluster, then the nearest inside
+        it."""
         words = np.zeros(len(features), np.int32)
         nodes = [(self._tree, np.arange(len(features)))]
         features = np.asarray(features, np.float32)
@@ -44,7 +45,7 @@ class VisualWords:
         return words
 
     def _node(self, points, centre, depth):
-        """A word's number, or (centres [C, D], C nodes)."""
+        """Return a word's number, or (centres [C, D], C nodes)."""
         from sklearn.cluster import KMeans
         from threadpoolctl import threadpool_limits
 

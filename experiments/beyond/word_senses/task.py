@@ -116,7 +116,7 @@ class WordSenses(SequenceClassification):
         return WordNet(senses, synsets, forms)
 
     def _lines(self, name, parsed):
-        """(key, value) of each line but the licence's.
+        """Yield (key, value) of each line but the licence's.
 
         Raises:
           UserError: the file is missing, or a line is none that `parsed` knows.
@@ -143,7 +143,7 @@ class WordSenses(SequenceClassification):
         return {"sense_accuracy": hits, "f1": f1}
 
     def baseline(self, train_examples, examples):
-        """The first sense, the most frequent one."""
+        """Return the first sense, the most frequent one."""
         firsts = (float(example.id.endswith("/0")) for example in examples)
         return self.score(
             examples,
@@ -151,12 +151,12 @@ class WordSenses(SequenceClassification):
         )
 
     def clusters(self, examples):
-        """The word."""
+        """Return the word."""
         return [example.text_b.partition(" : ")[0] for example in examples]
 
 
 def _index_line(line: str):
-    """(word, its synsets)."""
+    """Return (word, its synsets)."""
     word, *fields = line.split()
     senses = tuple(fields[-int(fields[1]) :])
     if len(senses) != int(fields[1]) or not all(map(str.isdecimal, senses)):
@@ -165,7 +165,7 @@ def _index_line(line: str):
 
 
 def _data_line(line: str):
-    """(synset, (words, gloss, quoted sentences))."""
+    """Return (synset, (words, gloss, quoted sentences))."""
     fields, gloss = line.split(" | ", 1)
     fields = fields.split()
     count = int(fields[3], 16)
@@ -178,7 +178,7 @@ def _data_line(line: str):
 
 
 def _exception_line(line: str):
-    """(form, words)."""
+    """Return (form, words)."""
     form, *words = (each.replace("_", " ") for each in line.split())
     if not words:
         raise ValueError
@@ -193,7 +193,7 @@ def _pairs(identity, word, context, glosses, right):
 
 
 def _place(word: str, net: WordNet, sentence: str):
-    """Where the word stands in a sentence, in any of its forms; None where it does not."""
+    """Return where the word stands in a sentence, in any of its forms; None where it does not."""
     stem = re.escape(word[:-1] if word[-1] in "ey" and len(word) > 2 else word)
     regular = rf"{re.escape(word)}{_ENDINGS}|{stem}(?:ies|ied|ier|iest|ing)|{stem}.ing|{stem}.ed"
     irregular = "|".join(map(re.escape, net.forms.get(word, ())))

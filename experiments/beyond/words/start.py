@@ -29,7 +29,7 @@ CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
 
 @dataclasses.dataclass(frozen=True)
 class WordStart:
-    """What a run on word vectors starts from; has the place of a `StartingPoint`.
+    """The start of a run on word vectors; has the place of a `StartingPoint`.
 
     Attributes:
       name: of `NAMES`.
@@ -52,12 +52,13 @@ class WordStart:
 
     @property
     def key(self):
-        """What decides the model apart from its weights."""
+        """The part of the configuration that decides the model apart from its weights."""
         elmo = self.elmo and self.elmo.config
         return self.name, self.vectors.shape[1], self.width, self.rate, self.pairs, elmo
 
     def complete(self, batch: dict) -> dict:
-        """The batch with "vectors", float32 [B, L, D], and ELMo's "states" [B, L, layers, E]."""
+        """Return the batch with "vectors", float32 [B, L, D], and ELMo's "states" [B, L, layers,
+        E]."""
         batch = {**batch, "vectors": self.vectors[batch["input_ids"]]}
         return {**batch, "states": elmo_states(self._states, batch)} if self.elmo else batch
 
@@ -72,7 +73,7 @@ class WordStart:
         )
 
     def model(self, config, head, seed):
-        """A new `text_classifiers.TextClassifier` for `Task.head`."""
+        """Return a new `text_classifiers.TextClassifier` for `Task.head`."""
         from official_bert.compared import text_classifiers
 
         inputs = self.vectors.shape[1]
@@ -84,7 +85,7 @@ class WordStart:
         return text_classifiers.BiLSTMAttention(inputs, self.width, head, self.pairs, **options)
 
     def training_flops(self, config, rows, length):
-        """Of one step; ELMo's own are not counted."""
+        """Return the FLOPs of one step; ELMo's own are not counted."""
         vectors, elmo = self.vectors.shape[1], self.elmo and self.elmo.config
         return 3 * _flops(config, vectors, elmo, 2 if self.pairs else 1, rows * length)
 
@@ -110,7 +111,7 @@ class WordVectors(BertStart):
         return replaced(config, **read)
 
     def check_finetuning(self, config, task):
-        """Raises UserError where the vectors are missing, or the task is not about whole texts."""
+        """Raise UserError where the vectors are missing, or the task is not about whole texts."""
         name, read = f"--config.model={config.model}", WordOptions.of(config)
         if not read.word_vectors and not read.elmo:
             raise UserError(
@@ -149,7 +150,8 @@ class WordVectors(BertStart):
 
 
 def _flops(config, vectors: int, elmo, texts: int, tokens: int) -> float:
-    """One forward pass of GLUE's BiLSTM on one or two texts of so many words together; CBOW's: 0.
+    """Return one forward pass of GLUE's BiLSTM on one or two texts of so many words together;
+    CBOW's: 0.
 
     Args:
       vectors: width of the word vectors.
@@ -164,7 +166,7 @@ def _flops(config, vectors: int, elmo, texts: int, tokens: int) -> float:
 
 
 def start(config, task, examples) -> WordStart:
-    """The WordStart of a FinetuneConfig.
+    """Return the WordStart of a FinetuneConfig.
 
     Args:
       config: FinetuneConfig.
@@ -191,8 +193,8 @@ def start(config, task, examples) -> WordStart:
 
 
 def words_in(task, config, examples, words_of) -> list[str]:
-    """The words of every split that there is, each once; `examples`: {split: what is read already},
-    `words_of`: function of a text."""
+    """Return the words of every split that there is, each once; `examples`: {split: what is read
+    already}, `words_of`: function of a text."""
     found, _ = read_present(task, config, examples, task.splits)  # the run says what is missing
     known = (example for split in found.values() for example in split)
     words = {word for one in known for text in task.texts(one) for word in words_of(text)}
@@ -200,7 +202,7 @@ def words_in(task, config, examples, words_of) -> list[str]:
 
 
 def elmo_states(states_of, batch) -> np.ndarray:
-    """ELMo's states of a batch of one or two texts a row, each read on its own.
+    """Return ELMo's states of a batch of one or two texts a row, each read on its own.
 
     Args:
       states_of: function of input_ids and input_mask -> [B, L, layers, E].

@@ -18,7 +18,8 @@ LEVEL = 0.05
 def detectable(
     standard_error: float, degrees_of_freedom: float, power: float = POWER, level: float = LEVEL
 ) -> float:
-    """The smallest true effect that a two-sided test at `level` finds with probability `power`.
+    """Return the smallest true effect that a two-sided test at `level` finds with probability
+    `power`.
 
     Args:
       standard_error: of the estimated effect; the answer has its units.
@@ -38,7 +39,7 @@ def detectable(
 def per_unit(
     variance: Mapping[str, float], pretrain_seeds: int, restarts: float, examples: int
 ) -> dict[str, float]:
-    """Variances of single pre-trainings, restarts, examples and runs on an example.
+    """Return variances of single pre-trainings, restarts, examples and runs on an example.
 
     Args:
       variance: the parts of an effect's squared standard error (`intervals.Effect.variance`).
@@ -57,7 +58,7 @@ def planned(
     examples: int,
     rows: int = 2,
 ) -> dict[str, float]:
-    """What a design gives: its "standard_error", "degrees_of_freedom" and "detectable" effect.
+    """Return a design's "standard_error", "degrees_of_freedom" and "detectable" effect.
 
     Args:
       units: variances of `per_unit`.

@@ -22,7 +22,7 @@ from experiments.training.settings.config_values import differences, to_dict
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
-    """The results of an ablation as far as its cells are finished.
+    """Return the results of an ablation as far as its cells are finished.
 
     Args:
       command: how to run it again, for the caption.
@@ -67,7 +67,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
 
 
 def _baselines(ablation, plan, statuses) -> dict[str, float]:
-    """Column -> score of the trivial baseline, in printed units."""
+    """Return column -> score of the trivial baseline, in printed units."""
     found = {}
     for (_, label), planned in plan.runs.items():
         column = ablation.column(label)
@@ -84,14 +84,14 @@ def _baselines(ablation, plan, statuses) -> dict[str, float]:
 
 
 def _exported(result: dict, folder: Path) -> dict:
-    """The path as one would type it here, since reports are passed on."""
+    """Return the path as one would type it here, since reports are passed on."""
     path, here = folder / result["saved_model"], Path.cwd()
     return result | {"saved_model": str(path.relative_to(here) if here in path.parents else path)}
 
 
 def _collect(ablation, plan, grid, statuses):
-    """(runs of each table cell, the names of their folders, chosen setting of a search, reasons of
-    holes)."""
+    """Return (runs of each table cell, the names of their folders, chosen setting of a search,
+    reasons of holes)."""
     runs: dict[tuple[str, str], list[Run]] = {}
     folders: dict[tuple[str, str], list[str]] = {}
     chosen: dict[tuple[str, str], dict] = {}
@@ -171,7 +171,7 @@ def _row(ablation, row: Row, made, folders, chosen, holes) -> dict[str, Any]:
 
 
 def _differs(ablation: Ablation, row: Row) -> list[str]:
-    """What the row's configuration changes in that of the first row, a line a field."""
+    """List what the row's configuration changes in that of the first row, a line a field."""
     first, variant = (ablation.variant(r.variant) for r in (ablation.rows[0], row))
     if variant.random_init:
         return ["random weights in place of pre-training"]
@@ -218,7 +218,7 @@ def _column(column: Column, plan, statuses) -> dict[str, Any]:
 
 
 def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
-    """What the caption says about models, steps, tokens and text."""
+    """Return what the caption says about models, steps, tokens and text."""
     models = []
     for variant in ablation.variants:
         facts = {"name": variant.name, "checkpoint": _checkpoint_name(variant.checkpoint)}
@@ -264,7 +264,8 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
 
 
 def _checkpoint_name(checkpoint: str) -> str:
-    """The end of a path: where a machine keeps its checkpoints is of no interest to readers."""
+    """Return the end of a path: where a machine keeps its checkpoints is of no interest to
+    readers."""
     return "/".join(Path(checkpoint).parts[-2:])
 
 
@@ -285,8 +286,8 @@ def _curves(ablation, runs) -> list[dict[str, Any]]:
 
 
 def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
-    """The loss in predicting pieces of every pre-training (without such an objective that of its
-    first one), on training and held-out text."""
+    """Return the loss in predicting pieces of every pre-training (without such an objective that of
+    its first one), on training and held-out text."""
     curves = []
     for (name, seed), cell in plan.pretrains.items():
         result = statuses[cell].result or {}
@@ -301,7 +302,7 @@ def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
 
 
 def _wall_seconds(finished: list[dict]) -> float:
-    """Time in which at least one cell was at work; pauses between calls do not count."""
+    """Return time in which at least one cell was at work; pauses between calls do not count."""
     spans = sorted((result["ended"] - result["seconds"], result["ended"]) for result in finished)
     total, end = 0.0, 0.0
     for first, last in spans:

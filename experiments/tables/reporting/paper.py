@@ -30,12 +30,12 @@ class PaperTable:
     rows: dict[str, dict[str, float]]
 
     def number(self, row: str, column: str) -> float | None:
-        """The printed number, or None where the paper has none (unknown rows included)."""
+        """Return the printed number, or None where the paper has none (unknown rows included)."""
         return self.rows.get(row, {}).get(column)
 
 
 def _table(name, title, section, split, columns, rows) -> PaperTable:
-    """Rows are written like in the paper, one tuple of numbers each; None where it prints none."""
+    """Return rows as in the paper, one tuple of numbers each; None where it prints none."""
     named = {}
     for label, numbers in rows.items():
         if len(numbers) != len(columns):

@@ -7,7 +7,7 @@ from experiments.training.folder import provenance
 
 
 def available_gpus() -> list[str]:
-    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
+    """Return the NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
 
     The driver's tool is asked: TensorFlow would take hold of them in the process that asks.
     """
@@ -19,12 +19,12 @@ def available_gpus() -> list[str]:
 
 
 def default_workers() -> int:
-    """Workers side by side: one a GPU where there are any, else one a core."""
+    """Return workers side by side: one a GPU where there are any, else one a core."""
     return len(available_gpus()) or available_cores()
 
 
 def worker_environment(slot: int, workers: int, gpus: list[str]) -> dict[str, str]:
-    """The environment of one of several workers: its threads and its GPUs.
+    """Return the environment of one of several workers: its threads and its GPUs.
 
     Args:
       slot: which worker, from 0.

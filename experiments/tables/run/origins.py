@@ -12,8 +12,9 @@ from official_bert.common.errors import UserError
 
 
 def origins(statuses: Iterable[Status]) -> list[dict]:
-    """One entry for each origin of the finished cells: "cells", their number, "first" and "last",
-    dates, and what `provenance.COMPARED` names; cells that do not say theirs have "cells" alone.
+    """Return one entry for each origin of the finished cells: "cells", their number, "first" and
+    "last", dates, and what `provenance.COMPARED` names; cells that do not say theirs have "cells"
+    alone.
 
     A cell that was interrupted, and continued by other code, has two.
     """
@@ -33,7 +34,7 @@ def origins(statuses: Iterable[Status]) -> list[dict]:
 
 
 def warnings(found: list[dict], now: dict | None = None) -> list[str]:
-    """What differs between the entries of `origins`, a line each; "code: 12ab (7 cells), ...".
+    """List what differs between the entries of `origins`, a line each; "code: 12ab (7 cells), ...".
 
     Args:
       now: of `provenance.here`, where more runs are about to be made.
@@ -53,12 +54,12 @@ def warnings(found: list[dict], now: dict | None = None) -> list[str]:
 
 
 def differences(statuses: Iterable[Status]) -> list[str]:
-    """`warnings` of the finished cells, and of those that this process would make."""
+    """Return `warnings` of the finished cells, and of those that this process would make."""
     return warnings(origins(statuses), provenance.here())
 
 
 def check(lines: list[str]) -> None:
-    """Raises UserError where there are warnings."""
+    """Raise UserError where there are warnings."""
     if lines:
         raise UserError(
             f"--strict: the runs are of different origin: {'; '.join(lines)}. Make all of them "
@@ -68,7 +69,8 @@ def check(lines: list[str]) -> None:
 
 
 def of_results(results: dict) -> list[dict]:
-    """The `origins` in results.json; in those of an earlier version the machine that reported."""
+    """Return the `origins` in results.json; in those of an earlier version the machine that
+    reported."""
     if "origins" in results:
         return results["origins"]
     return [{"cells": results["cells"]["finished"], "packages": results["versions"],

@@ -8,7 +8,7 @@ from official_bert.common.errors import UserError
 
 
 def read_task(model):
-    """(the settings of a model folder, the name of its task, the task's options).
+    """Return (the settings of a model folder, the name of its task, the task's options).
 
     Needs neither Keras nor TensorFlow, so that a wrong folder is an error within a second.
 
@@ -25,7 +25,7 @@ def read_task(model):
 
 
 def described_task(settings):
-    """(name, options) of the task that a model was fine-tuned for; ("", {}) without one.
+    """Return (name, options) of the task that a model was fine-tuned for; ("", {}) without one.
 
     Raises:
       UserError: an option names files: a model from a stranger shall not choose what is read.
@@ -40,7 +40,7 @@ def described_task(settings):
 
 
 def task_of(model, task_options=None, **where):
-    """(the settings of a model folder, its task).
+    """Return (the settings of a model folder, its task).
 
     Args:
       model: a model folder that fine-tuning wrote.
@@ -66,7 +66,7 @@ def task_of(model, task_options=None, **where):
 
 
 def task_on(model, data, split="dev", task_options=None):
-    """The task of a fine-tuned model, on a file or folder of the user's.
+    """Return the task of a fine-tuned model, on a file or folder of the user's.
 
     Args:
       model: a model folder that fine-tuning wrote.
@@ -119,7 +119,7 @@ class Predictor:
         return loaded.tokenizer, compiled(network, lambda batch: network(batch, **anew))
 
     def predict(self, examples, show=False):
-        """(one dict an example, number of examples that were cut to the model's window).
+        """Return (one dict an example, number of examples that were cut to the model's window).
 
         Args:
           show: a progress line on stderr.

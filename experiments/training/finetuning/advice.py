@@ -6,7 +6,7 @@ _MOST_NAMED = 5
 
 
 def of(config, task, results: dict, analysis: dict) -> list[str]:
-    """Sentences for the end of a run; none where it is better than guessing.
+    """Return sentences for the end of a run; none where it is better than guessing.
 
     Args:
       config: FinetuneConfig.
@@ -37,7 +37,7 @@ def _is_above(score: float, trivial: float) -> bool:
 
 
 def _never(analysis: dict) -> list[str]:
-    """The classes that dev has and no prediction names."""
+    """Return the classes that dev has and no prediction names."""
     if confusion := analysis.get("confusion"):
         labels, counts = confusion["labels"], confusion["counts"]
         predicted = [sum(row[i] for row in counts) for i in range(len(labels))]

@@ -39,7 +39,7 @@ class Split:
         self.complete = lambda batch: batch
 
     def freeze(self, task, start, config, progress):
-        """Replaces the features by vectors of the frozen encoder (Table 7)."""
+        """Replace the features by vectors of the frozen encoder (Table 7)."""
         folder = frozen_features.cache_folder(
             feature_cache(),
             task.name,
@@ -97,7 +97,7 @@ class Feed:
 
 
 def padding(config):
-    """(bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
+    """Return (bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
     import keras
 
     in_tensorflow = keras.backend.backend() == "tensorflow"
@@ -109,5 +109,5 @@ def padding(config):
 
 
 def eval_batch_size(config):
-    """Rows of a batch that is evaluated."""
+    """Return rows of a batch that is evaluated."""
     return config.eval_batch_size or max(32, config.train_batch_size)

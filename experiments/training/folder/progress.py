@@ -65,7 +65,7 @@ class Progress:
         self.close()
 
     def advance(self, steps, examples, tokens, flops, loss):
-        """Counts finished steps and refreshes the line."""
+        """Count finished steps and refresh the line."""
         if self._started is not None:
             seconds = time.perf_counter() - self._started
             self.say(f"first step after {seconds:.1f} s")
@@ -90,7 +90,7 @@ class Progress:
         self._write_events(step, {**metrics, **rates})
 
     def say(self, message):
-        """Prints a line above the progress line."""
+        """Print a line above the progress line."""
         if not self._bar.disable:
             self._bar.write(message, file=sys.stderr)
 
@@ -122,7 +122,8 @@ class _Speed:
             self._marks.pop(0)
 
     def rates(self):
-        """{"steps_per_second", "examples_per_second", "tokens_per_second", "flops_per_second"}"""
+        """Return {"steps_per_second", "examples_per_second", "tokens_per_second",
+        "flops_per_second"}"""
         first, last = self._marks[0], self._marks[-1]
         seconds = last[0] - first[0]
         if seconds <= 0:
@@ -158,7 +159,7 @@ class EventWriter:
         self._write(field(3, b"brain.Event:2"))
 
     def scalars(self, step, values):
-        """Writes numbers of a step: dict of name -> float."""
+        """Write numbers of a step: dict of name -> float."""
         summary = b"".join(field(1, _value(tag, x)) for tag, x in values.items())
         self._write(b"\x10" + varint(step) + field(5, summary))
         self._file.flush()

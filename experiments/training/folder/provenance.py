@@ -42,7 +42,7 @@ _DOCSTRING = re.compile(rf"(?P<before>\A|:[ \t]*\n)\s*[rR]?{_TRIPLE}[ \t]*\n|{_S
 
 
 def here() -> dict:
-    """What is true of this process: "code", "git_revision", "python", "packages", "processor",
+    """Describe this process: "code", "git_revision", "python", "packages", "processor",
     "cores", "gpus" and "date"."""
     return {
         "code": code_stamp(),
@@ -57,7 +57,7 @@ def here() -> dict:
 
 
 def note(folder: Path, **more) -> str:
-    """Writes versions.json of a session that begins in `folder`; `more`: what else to keep of it.
+    """Write versions.json of a session that begins in `folder`; `more`: what else to keep of it.
 
     Returns: what differs from the session before, in words; "" where nothing does.
     """
@@ -69,7 +69,7 @@ def note(folder: Path, **more) -> str:
 
 
 def sessions(folder: Path) -> list[dict]:
-    """The provenance of each session whose work a folder holds, the last one at the end.
+    """Return the provenance of each session whose work a folder holds, the last one at the end.
 
     Raises:
       UserError: the file is damaged, or a value is of another kind than `here` gives.
@@ -90,7 +90,7 @@ def same(one: dict, other: dict) -> bool:
 
 
 def flat(one: dict) -> dict[str, str]:
-    """What is compared as {name: text}, each package by its own name."""
+    """Return what is compared as {name: text}, each package by its own name."""
     values = {name: one[name] for name in COMPARED if name in one}
     values |= values.pop("packages", {})
     texts = {n: ", ".join(v) if isinstance(v, list) else str(v) for n, v in values.items()}
@@ -98,14 +98,14 @@ def flat(one: dict) -> dict[str, str]:
 
 
 def differing(several: list[dict]) -> list[str]:
-    """The names of `flat` whose values differ; an empty one says nothing."""
+    """Return the names of `flat` whose values differ; an empty one says nothing."""
     texts = [flat(one) for one in several if one]
     names = {name: None for one in texts for name in one}
     return [name for name in names if len({one.get(name, "none") for one in texts}) > 1]
 
 
 def differences(one: dict, other: dict) -> str:
-    """ "code 12ab34cd -> 56ef78ab, keras 3.14 -> 3.15", of what is compared."""
+    """Return "code 12ab34cd -> 56ef78ab, keras 3.14 -> 3.15", of what is compared."""
     old, new = flat(one), flat(other)
     names = differing([one, other])
     return ", ".join(f"{n} {old.get(n, 'none')} -> {new.get(n, 'none')}" for n in names)
@@ -113,7 +113,7 @@ def differences(one: dict, other: dict) -> str:
 
 @functools.cache
 def code_stamp(root: Path = _ROOT) -> str:
-    """Digest of the source that can change a number, without comments and docstrings."""
+    """Return digest of the source that can change a number, without comments and docstrings."""
     digest = hashlib.sha256()
     for path in _sources(root):
         name = path.relative_to(root).as_posix()
@@ -132,7 +132,7 @@ def _sources(root):
 
 
 def _code_of(source: str) -> str:
-    """The lines of a module without comments, docstrings and blank lines."""
+    """Return the lines of a module without comments, docstrings and blank lines."""
     source = _COMMENT.sub(lambda found: found["string"] or "", source)
     source = _DOCSTRING.sub(lambda found: found["string"] or found["before"], source)
     return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
@@ -149,7 +149,7 @@ def _packages():
 
 @functools.cache
 def _git_revision():
-    """The commit of the code, with "+" where files differ from it; "" outside a checkout."""
+    """Return the commit of the code, with "+" where files differ from it; "" outside a checkout."""
     command = ["git", "-C", str(_ROOT), "describe", "--always", "--abbrev=12", "--dirty=+"]
     return _said(command).strip()
 
@@ -165,12 +165,12 @@ def _processor():
 
 @functools.cache
 def gpus() -> list[str]:
-    """Names of the machine's NVIDIA GPUs, asked of the driver's tool."""
+    """Return the names of the machine's NVIDIA GPUs, asked of the driver's tool."""
     return re.findall(r"^GPU \d+: (.*?) \(UUID", _said(["nvidia-smi", "-L"]), re.MULTILINE)
 
 
 def _said(command):
-    """The standard output of a program; "" where it is not there or fails."""
+    """Return the standard output of a program; "" where it is not there or fails."""
     if shutil.which(command[0]) is None:
         return ""
     try:

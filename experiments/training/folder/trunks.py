@@ -15,19 +15,19 @@ from official_bert.common.errors import UserError
 
 
 def of(config):
-    """The Checkpoints of the trunk of a configuration; None without one."""
+    """Return the Checkpoints of the trunk of a configuration; None without one."""
     folder = getattr(config, "trunk", "")
     return Checkpoints(Path(folder) / "checkpoints") if folder else None
 
 
 def file(config) -> str:
-    """The file that says which state a PretrainConfig goes on from; "" without a trunk."""
+    """Return the file that says which state a PretrainConfig goes on from; "" without a trunk."""
     checkpoints = of(config)
     return str(checkpoints.newest_state()) if checkpoints else ""
 
 
 def check(config, inputs) -> None:
-    """Raises UserError unless the trunk of a PretrainConfig is finished, and is the run that this
+    """Raise UserError unless the trunk of a PretrainConfig is finished, and is the run that this
     one would be up to its end; `inputs`: the `inputs.Inputs` of this one."""
     what = f"--config.trunk={config.trunk}"
     trunk, read = read_config(config.trunk, type(config), "give a pre-training's folder")
@@ -59,7 +59,7 @@ def check(config, inputs) -> None:
 
 
 def _until(phases, step):
-    """The phases up to a step."""
+    """Return the phases up to a step."""
     kept = []
     for phase in phases:
         if step > 0:

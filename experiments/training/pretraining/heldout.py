@@ -14,7 +14,7 @@ from data_prep.records import numpy_batches, open_records
 
 
 def measure(evaluate, objectives, records, batch_size, max_examples=0):
-    """Losses and metrics of a model's objectives on records.
+    """Return losses and metrics of a model's objectives on records.
 
     Args:
       evaluate: function of an iterable of batches -> {name: mean}, such as `Trainer.evaluate`.
@@ -50,20 +50,20 @@ def measure(evaluate, objectives, records, batch_size, max_examples=0):
 
 
 def in_order(records, batch_size, max_examples=0):
-    """An iterator over batches of records in their order; see `measure`."""
+    """Return an iterator over batches of records in their order; see `measure`."""
     read = numpy_batches(records, batch_size, shuffle=False, drop_remainder=False)
     last = math.ceil(max_examples / batch_size) if max_examples else None
     return itertools.islice(read, last)
 
 
 def main_loss(metrics):
-    """The name of the loss that stands for a model in curves and tables: that of its first
+    """Return the name of the loss that stands for a model in curves and tables: that of its first
     objective, the first of what `measure` returned."""
     return next(iter(metrics))
 
 
 def learning_curve(path: Path, points: int = 200) -> list[dict]:
-    """Losses and held-out metrics by step, at most so many points of training loss."""
+    """Return losses and held-out metrics by step, at most so many points of training loss."""
     if not path.exists():
         return []
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -84,7 +84,7 @@ def learning_curve(path: Path, points: int = 200) -> list[dict]:
 def unigram_baseline(
     objective, records: str, heldout: str, vocab_size: int, every_token: bool
 ) -> dict:
-    """The scores {name: value} on held-out records; none without such records.
+    """Return the scores {name: value} on held-out records; none without such records.
 
     Args:
       objective: whose names the scores get; one that predicts no pieces has no such baseline.
@@ -101,8 +101,8 @@ def unigram_baseline(
 
 
 def frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
-    """(loss in nats, accuracy) of predicting the pieces counted in `seen` by how often they are
-    in `known`, both float [vocab_size]."""
+    """Return (loss in nats, accuracy) of predicting the pieces counted in `seen` by how often they
+    are in `known`, both float [vocab_size]."""
     loss = -float(seen @ np.log(known / known.sum()) / max(1.0, seen.sum()))
     return loss, float(seen[np.argmax(known)] / max(1.0, seen.sum()))
 

@@ -1,1 +1,1 @@
-"""What a fine-tuning starts from: checkpoints, their checks, and its examples."""
+"""The start of a fine-tuning: checkpoints, their checks, and its examples."""

@@ -9,7 +9,7 @@ from official_bert.common.errors import UserError, first_of
 
 
 def read_examples(task, split, config):
-    """The examples of a split, no more than the configuration asks for.
+    """Return the examples of a split, no more than the configuration asks for.
 
     Raises:
       UserError: there are none.
@@ -26,8 +26,8 @@ def read_examples(task, split, config):
 
 
 def read_others(task, config, known):
-    """The splits beside train and dev whose predictions a run leaves (MNLI mismatched; test splits
-    where that is asked for), as far as they are there; most folders do not hold every split.
+    """Return the splits beside train and dev whose predictions a run leaves (MNLI mismatched; test
+    splits where that is asked for), as far as they are there; most folders do not hold every split.
 
     Args:
       known: {split: examples} of what is read already.
@@ -41,7 +41,7 @@ def read_others(task, config, known):
 
 
 def read_present(task, config, known, names):
-    """({split: examples} of those splits, {split: why it is not there}); `known`: see
+    """Return ({split: examples} of those splits, {split: why it is not there}); `known`: see
     `read_others`."""
     found, missing = {}, {}
     for name in names:
@@ -53,14 +53,14 @@ def read_present(task, config, known, names):
 
 
 def _limit(split, config):
-    """How many examples of a split are used; 0: all."""
+    """Return how many examples of a split are used; 0: all."""
     if split == "train":
         return config.max_train_examples
     return config.max_dev_examples if split.startswith("dev") else 0
 
 
 def class_weights_of(config, task, features):
-    """float32 [classes]; None where every class weighs the same.
+    """Return float32 [classes]; None where every class weighs the same.
 
     "balanced" gives each class the same sum of weights: examples / (classes * examples of it).
 
@@ -78,7 +78,7 @@ def class_weights_of(config, task, features):
 
 
 def check_class_weights(config, task):
-    """Raises UserError as `class_weights_of` does, without the examples."""
+    """Raise UserError as `class_weights_of` does, without the examples."""
     head = task.head
     if head["head"] != "classification" or head["problem"] != "single_label":
         kind = head.get("problem") or head["head"]

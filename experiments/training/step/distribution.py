@@ -17,7 +17,8 @@ from official_bert.common.errors import UserError
 
 @functools.cache
 def get_strategy(name):
-    """The strategy of a `distribute` field; made once a process, since most can only be once.
+    """Return the strategy of a `distribute` field; made once a process, since most can only be
+    once.
 
     Args:
       name: "one_device" (the first GPU, or the CPU), "mirrored" (all GPUs of this machine, or its
@@ -45,7 +46,7 @@ def get_strategy(name):
 
 
 def strategy_of(config):
-    """The strategy of a PretrainConfig or FinetuneConfig.
+    """Return the strategy of a PretrainConfig or FinetuneConfig.
 
     Raises:
       UserError: see `get_strategy`; or weights are to be divided, for which JAX is needed.
@@ -56,7 +57,7 @@ def strategy_of(config):
 
 
 def is_default(strategy):
-    """Whether a step is called as it is, without `strategy.run`.
+    """Return whether a step is called as it is, without `strategy.run`.
 
     One replica is not enough: the single core of a small TPU is reached through its strategy only.
     """
@@ -64,14 +65,15 @@ def is_default(strategy):
 
 
 def run(strategy, function, *arguments):
-    """`function(*arguments)` on every replica; see `is_default`."""
+    """Return `function(*arguments)` on every replica; see `is_default`."""
     if is_default(strategy):
         return function(*arguments)
     return strategy.run(function, args=arguments)
 
 
 def is_chief(name):
-    """Whether this process writes the run's files: one process of a `multi_worker` run does."""
+    """Return whether this process writes the run's files: one process of a `multi_worker` run
+    does."""
     if name != "multi_worker":
         return True
     task = _check_tf_config()["task"]
@@ -83,7 +85,7 @@ def is_chief(name):
 
 
 def devices(strategy):
-    """What versions.json says of the devices."""
+    """Describe the devices for versions.json."""
     return {
         "strategy": type(strategy).__name__,
         "replicas": strategy.num_replicas_in_sync,
@@ -98,7 +100,8 @@ def make_deterministic():
 
 
 def training_batches(records, batch_size, seed, start, strategy, on_device=False):
-    """An iterator over the batches of pre-training records, from the example `start` on, endless.
+    """Return an iterator over the batches of pre-training records, from the example `start` on,
+    endless.
 
     Args:
       records: of `open_records`.
@@ -112,7 +115,7 @@ def training_batches(records, batch_size, seed, start, strategy, on_device=False
 
 
 def distribute_dataset(dataset, strategy):
-    """An iterator over a dataset of global batches that gives each replica its rows.
+    """Return an iterator over a dataset of global batches that gives each replica its rows.
 
     Every process reads all batches and keeps its own rows: parsing runs at tens of thousands of
     sequences a second of one core, and the order stays that of one device.
@@ -144,7 +147,7 @@ def distribute_dataset(dataset, strategy):
 
 
 def distribute_batch(batch, strategy, sharing=None):
-    """One batch of numpy arrays as the per-replica values that `strategy.run` takes.
+    """Return one batch of numpy arrays as the per-replica values that `strategy.run` takes.
 
     Args:
       batch: dict of arrays [rows, ...], the same in all processes.
@@ -169,12 +172,12 @@ def distribute_batch(batch, strategy, sharing=None):
 
 
 def local_replicas(strategy):
-    """The number of replicas in this process."""
+    """Return the number of replicas in this process."""
     return strategy.num_replicas_in_sync // _num_processes(strategy)
 
 
 def same_everywhere(strategy, number):
-    """Whether `number` is equal in all processes; waits for all of them.
+    """Return whether `number` is equal in all processes; waits for all of them.
 
     Args:
       number: int below 2**24, which float32 holds exactly; not every collective has integers.
@@ -214,7 +217,7 @@ def explained(strategy):
 
 
 def _gathered(strategy, number):
-    """float32 [replicas]: the numbers of all processes."""
+    """Return float32 [replicas]: the numbers of all processes."""
 
     @tf.function(autograph=False)
     def of_all_replicas(value):
@@ -230,7 +233,8 @@ def _gathered(strategy, number):
 
 
 def all_equal(numbers):
-    """Whether all numbers of an array are the same; a sum of squares would round in float32."""
+    """Return whether all numbers of an array are the same; a sum of squares would round in
+    float32."""
     return bool((numbers == numbers[0]).all())
 
 

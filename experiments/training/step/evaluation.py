@@ -9,14 +9,15 @@ from data_prep.tasks.batches import OutputCollector, eval_batches
 
 
 def terms(model, batch):
-    """Loss and metric terms of one batch: dict of name -> float32 [2], a sum and its weight."""
+    """Return loss and metric terms of one batch: dict of name -> float32 [2], a sum and its
+    weight."""
     outputs = model(batch, training=False)
     found = {**model.loss_terms(batch, outputs), **model.metric_terms(batch, outputs)}
     return {name: ops.stack(term) for name, term in found.items()}
 
 
 def means(all_terms):
-    """dict of name -> float from an iterable of what `terms` returned."""
+    """Return dict of name -> float from an iterable of what `terms` returned."""
     totals = collections.defaultdict(lambda: np.zeros(2))
     for found in all_terms:
         for name, term in found.items():
@@ -25,7 +26,7 @@ def means(all_terms):
 
 
 def outputs(predict, features, batch_size, buckets=32):
-    """What `Task.predictions` reads.
+    """Return the outputs that `Task.predictions` reads.
 
     Args:
       predict: function of a batch -> dict of name -> array [rows, ...].
@@ -39,7 +40,7 @@ def outputs(predict, features, batch_size, buckets=32):
 
 
 def _asked(batch):
-    """The batch without its answers: what writes would read them."""
+    """Return the batch without its answers: what writes would read them."""
     return {name: x for name, x in batch.items() if name != "label_ids"}
 
 
@@ -59,7 +60,7 @@ class TaskEvaluator:
         self._last = None
 
     def predict(self):
-        """One prediction an example."""
+        """Return one prediction an example."""
         split = self._split
         found = outputs(
             lambda batch: self._trainer.predict(split.complete(_asked(batch))),
@@ -70,14 +71,14 @@ class TaskEvaluator:
         return self._task.predictions(split.examples, split.features, found)
 
     def evaluate(self, step):
-        """(predictions, scores) with the weights of `step`."""
+        """Return (predictions, scores) with the weights of `step`."""
         if self._last is None or self._last[0] != step:
             predictions = self.predict()
             self._last = step, predictions, self.scores(predictions)
         return self._last[1:]
 
     def scores(self, predictions):
-        """dict of metric -> float."""
+        """Return dict of metric -> float."""
         found = self._task.score(self._split.examples, predictions)
         return {name: float(value) for name, value in found.items()}
 

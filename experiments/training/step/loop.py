@@ -23,7 +23,7 @@ _LARGEST_CALL = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """When things happen, in steps from the start of the run; 0 means never."""
+    """The steps, from the start of the run, at which things happen; 0 means never."""
 
     last_step: int
     log_every: int = 100
@@ -36,14 +36,14 @@ class Plan:
 
     @classmethod
     def of(cls, config, last_step, **more):
-        """The Plan of a PretrainConfig or FinetuneConfig."""
+        """Return the Plan of a PretrainConfig or FinetuneConfig."""
         every = {name: getattr(config, name) for name in ("log_every", "eval_every", "save_every")}
         return cls(last_step, **every, **more)
 
 
 @dataclasses.dataclass
 class State:
-    """What a checkpoint holds beside the arrays."""
+    """The values of a checkpoint beside its arrays."""
 
     step: int = 0
     seconds: float = 0.0  # of training, evaluation and saving, over all processes of the run
@@ -60,7 +60,7 @@ class State:
 def train(
     trainer, feed, plan, checkpoints, progress, state, *, write=True, evaluate=None, when_reached=()
 ):
-    """Trains from `state.step` to `plan.last_step`.
+    """Train from `state.step` to `plan.last_step`.
 
     Args:
       trainer: a Trainer whose arrays are those of `state`.
@@ -96,7 +96,7 @@ def train(
         saved_step = state.step
 
     def events():
-        """What is due at the step that was reached, be it now or by the process before."""
+        """Do what is due at the step that was reached, be it now or by the process before."""
         due = state.step in plan.eval_at or _due(state.step, plan.eval_every)
         if evaluate and due and state.evaluated_step < state.step:
             with stop.interruptible():
@@ -134,7 +134,7 @@ def train(
 
 
 def restore(trainer, checkpoints, trunk=None):
-    """The State of the newest intact checkpoint, its arrays loaded; a new State without any.
+    """Return the State of the newest intact checkpoint, its arrays loaded; a new State without any.
 
     Args:
       trunk: the Checkpoints of the run that this one goes on from, where it has none of its own.
@@ -174,7 +174,7 @@ def _gave_up(plan, state):
 
 
 def _next_event(plan, step):
-    """The first step after `step` at which something is due."""
+    """Return the first step after `step` at which something is due."""
     due = [plan.last_step]
     for every in (plan.log_every, plan.eval_every, plan.save_every):
         if every:
@@ -247,7 +247,7 @@ class _Stop:
 
     @contextlib.contextmanager
     def interruptible(self):
-        """Where a request need not wait: leaves the block, and the loop goes on to save."""
+        """Let a request leave the block at once; the loop goes on to save."""
         self._raise_at_once = True
         try:
             if not self.requested:
@@ -258,7 +258,7 @@ class _Stop:
             self._raise_at_once = False
 
     def leave(self, step, last_step, saved_step):
-        """Ends the process's work with one line."""
+        """End the process's work with one line."""
         kept = f"saved at step {saved_step}" if saved_step == step else "not saved"
         line = (
             f"stopped after step {step} of {last_step}, {kept}; "

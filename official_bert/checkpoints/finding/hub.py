@@ -47,14 +47,14 @@ class Absent(UserError):
 
 
 def parts_of(model: str) -> tuple[str, str | None] | None:
-    """(NAME, REVISION or None) of "[hf://][OWNER/]NAME[@REVISION]"; None for other texts."""
+    """Return (NAME, REVISION or None) of "[hf://][OWNER/]NAME[@REVISION]"; None for other texts."""
     found = _NAME.fullmatch(model)
     return found and (found[1], found[2])
 
 
 @functools.cache
 def download(name: str, revision: str | None = None, pickle: bool = False) -> Path:
-    """The folder with the files of a model, downloaded where they are not kept already.
+    """Return the folder with the files of a model, downloaded where they are not kept already.
 
     Args:
       name: "OWNER/NAME", or the name alone of a model without an owner.
@@ -113,7 +113,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
 def _wanted(
     name: str, present: Collection[str], folders: Collection[str], pickle: bool
 ) -> tuple[list[str], list[str]]:
-    """The files of a model that are read: (small ones, weights)."""
+    """Return the files of a model that are read: (small ones, weights)."""
     small: list[str] = []
     weights: list[str] = []
     refused: list[str] = []
@@ -138,7 +138,7 @@ def _wanted(
 
 
 def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
-    """The folder of an earlier download, by whichever program, if it is complete."""
+    """Return the folder of an earlier download, by whichever program, if it is complete."""
     from huggingface_hub import try_to_load_from_cache
 
     files = ((c, try_to_load_from_cache(name, c, revision=revision)) for c in _CONFIGS)
@@ -159,7 +159,7 @@ def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
 
 
 def _folders(modules: Path) -> list[str]:
-    """The folders that `modules.json` names, the root first."""
+    """Return the folders that `modules.json` names, the root first."""
     paths = [
         field(module, "path", str, modules)
         for module in read_json(modules, list)
@@ -179,7 +179,7 @@ def _root(path: Path, file: str) -> Path:
 
 
 def _check_network(address: str) -> None:
-    """Raises OSError where nothing answers at an address, or its proxy, in a short time.
+    """Raise OSError where nothing answers at an address, or its proxy, in a short time.
 
     The look-up of a name knows no time limit, so a thread of its own tries.
     """

@@ -35,7 +35,7 @@ _LEFT_OUT = (
 def import_huggingface(
     folder, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """A `resolve.Importer` of folders of `transformers`: the models of `members`.
+    """Return a `resolve.Importer` of folders of `transformers`: the models of `members`.
 
     In the folder are `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
     The head is that of the class that `config.json` names; GELU is what `hidden_act` says, "gelu"
@@ -69,7 +69,7 @@ def import_huggingface(
 
 
 def peek(folder: Path):
-    """(BertConfig, Tokenizer or None) from the small files of a folder."""
+    """Return (BertConfig, Tokenizer or None) from the small files of a folder."""
     folder = sentence_transformers.encoder_folder(folder)
     path = huggingface_config.path_of(folder)
     with contextlib.ExitStack() as stack:
@@ -79,8 +79,8 @@ def peek(folder: Path):
 
 
 def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
-    """A `resolve.Exporter` to a folder that `transformers` loads with no missing and no unexpected
-    tensor.
+    """Return a `resolve.Exporter` to a folder that `transformers` loads with no missing and no
+    unexpected tensor.
 
     Successors go out as RoBERTa, ALBERT, DistilBERT, ELECTRA or OpenAI GPT, whichever the encoder
     is. Of the settings labels and max_seq_length are kept, and what `model_card` tells.
@@ -130,7 +130,7 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
 
 
 def is_huggingface_folder(folder: str | os.PathLike) -> bool:
-    """Whether `folder` holds a `config.json` of `transformers`, or one beside weights."""
+    """Return whether `folder` holds a `config.json` of `transformers`, or one beside weights."""
     try:
         folder = sentence_transformers.encoder_folder(Path(folder))
     except UserError:
@@ -140,7 +140,7 @@ def is_huggingface_folder(folder: str | os.PathLike) -> bool:
 
 
 def _vectors(whole: Path, folder: Path, loaded: LoadedModel):
-    """How `embed` makes vectors, in the model's settings and report as well."""
+    """Read how `embed` makes vectors, and note it in the model's settings and report."""
     config, settings, report = loaded.config, loaded.settings, loaded.report
     longest = huggingface_tokenizer.longest(folder) or config.max_position_embeddings
     vectors, length = sentence_transformers.read(whole, config, longest)
@@ -158,7 +158,7 @@ def _vectors(whole: Path, folder: Path, loaded: LoadedModel):
 
 
 def _fields(folder: Path, path: Path, stack: contextlib.ExitStack):
-    """The fields of the configuration, and a function that opens the weights, once."""
+    """Return the fields of the configuration, and a function that opens the weights, once."""
     fields = huggingface_config.read(path)
     opened = functools.cache(lambda: open_tensors(folder, stack))
     if fields.get("model_type") not in members.known():

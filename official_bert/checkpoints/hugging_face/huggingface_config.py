@@ -46,12 +46,12 @@ SAME_FIELDS = (
 
 
 def path_of(folder: Path) -> Path:
-    """The folder's configuration; the first name where it has none."""
+    """Return the folder's configuration; the first name where it has none."""
     return next((folder / name for name in FILES if (folder / name).is_file()), folder / FILES[0])
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The fields.
+    """Return the fields.
 
     Raises:
       UserError: the file is damaged, or says that the weights are quantised.
@@ -71,8 +71,8 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[str, Any]:
-    """The fields with a "model_type" that is one of `members`: by the tensors, where the file names
-    none, or one of somebody's own.
+    """Return the fields with a "model_type" that is one of `members`: by the tensors, where the
+    file names none, or one of somebody's own.
 
     Raises:
       UserError: the model is none that is read, or may be one of two.
@@ -89,7 +89,7 @@ def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[
 
 
 def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
-    """The `BertConfig` of what `with_kind` gives.
+    """Return the `BertConfig` of what `with_kind` gives.
 
     Raises:
       UserError: a field is wrong, or the encoder computes what ours does not.
@@ -114,7 +114,7 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
 
 
 def their_config(config: BertConfig, architecture: str) -> dict[str, Any]:
-    """A config.json without what belongs to a head."""
+    """Return a config.json without what belongs to a head."""
     names = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items()) if ours[0] == "gelu"}
     return {
         "architectures": [architecture],

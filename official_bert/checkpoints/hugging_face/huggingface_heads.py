@@ -31,8 +31,8 @@ PROBLEMS = {
 
 
 def untied(source: transfer.TensorSource) -> str:
-    """How the masked-LM head differs from the embeddings that BERT ties it to; "" where it does
-    not. A tensor that only the copy's name has is found under the original's from here on."""
+    """Say how the masked-LM head differs from the embeddings that BERT ties it to; "" where it does
+    not. From here on, a tensor that only the copy's name has is found under the original's."""
     for copy, original in (
         ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
         ("cls.predictions.decoder.bias", "cls.predictions.bias"),
@@ -56,7 +56,7 @@ def settings_of(
     head: str | None = None,
     difference: str = "",
 ) -> tuple[dict[str, Any], list[str]]:
-    """The settings of `model.json`, and remarks for the report.
+    """Return the settings of `model.json`, and remarks for the report.
 
     Args:
       fields: of the configuration in `path`.
@@ -137,7 +137,7 @@ def _labels(fields: dict, path: Path) -> list[str]:
 
 
 def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> str:
-    """The class of `transformers` that computes what the model does.
+    """Return the class of `transformers` that computes what the model does.
 
     Args:
       member: what the encoder goes out as.
@@ -169,7 +169,7 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
 
 
 def absent_parts(member: Member, class_name: str) -> tuple[str, ...]:
-    """How tensors begin, by BERT's names, that a class of `class_of` has no place for."""
+    """Return prefixes, by BERT's names, of the tensors that a class of `class_of` cannot store."""
     absent = [] if class_name.endswith("ForPreTraining") else ["sop_classifier."]
     words_alone = class_name.endswith(("MaskedLM", "LMHeadModel"))
     if words_alone or class_name.endswith(("TokenClassification", "QuestionAnswering")):

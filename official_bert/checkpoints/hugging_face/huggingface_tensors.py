@@ -30,7 +30,7 @@ _NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", 
 def open_tensors(
     folder: Path, stack: contextlib.ExitStack
 ) -> tuple[dict[str, tuple[int, ...]], Callable[[str], np.ndarray]]:
-    """({name: shape}, function that reads a name), from whichever weights file is there.
+    """Return ({name: shape}, function that reads a name), from whichever weights file is there.
 
     Args:
       stack: closes the files that are read later.
@@ -59,7 +59,7 @@ def open_tensors(
 
 
 def has_tensors(folder: Path) -> bool:
-    """Whether weights are there that `open_tensors` opens."""
+    """Return whether weights are there that `open_tensors` opens."""
     return any(
         (folder / f"{name}{end}").is_file() for name in _FILES for end in ("", ".index.json")
     )
@@ -81,7 +81,7 @@ def _check_torch(path: Path) -> None:
 
 
 def read_pickle(path: str) -> dict[str, np.ndarray]:
-    """The tensors of a pickle as float32, in this process, which should be a guarded one."""
+    """Return the tensors of a pickle as float32, in this process, which should be a guarded one."""
     import torch
 
     # weights_only: a pickle from a stranger must not run code.

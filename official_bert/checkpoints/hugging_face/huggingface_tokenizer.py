@@ -45,7 +45,7 @@ def read(
     do_lower_case: bool | None = None,
     kind: str = "word_piece",
 ):
-    """The folder's tokeniser, or None where it has no file of it.
+    """Return the folder's tokeniser, or None where it has no file of it.
 
     Args:
       vocab: another vocabulary file.
@@ -89,7 +89,7 @@ def _foreign(contents, path: Path, config: dict, do_lower_case: bool | None) -> 
 
 
 def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict:
-    """The `tokenizer.json` that transformers makes of a `vocab.txt`."""
+    """Return the `tokenizer.json` that transformers makes of a `vocab.txt`."""
     named = _named(path.parent, config)
     lines = load_vocab(path, check=False)
     if do_lower_case is None:
@@ -109,7 +109,7 @@ def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict
 
 
 def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path) -> None:
-    """Sets `do_lower_case` where it is given.
+    """Set `do_lower_case` where it is given.
 
     Raises:
       UserError: `tokenizer_config.json` says otherwise than the BertNormalizer, or there is none
@@ -144,8 +144,8 @@ def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path)
 
 
 def _named(folder: Path, config: dict) -> dict[str, str]:
-    """{role: token} as `tokenizer_config.json` and `special_tokens_map.json` name them; BERT's
-    where they do not and the tokenizer's class is BERT's."""
+    """Return {role: token} as `tokenizer_config.json` and `special_tokens_map.json` name them;
+    BERT's where they do not and the tokenizer's class is BERT's."""
     named = {}
     if not (folder / _FILE).is_file():
         named = SpecialTokens(*SPECIAL_TOKENS)._asdict()
@@ -159,7 +159,7 @@ def _named(folder: Path, config: dict) -> dict[str, str]:
 
 
 def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, Any]]:
-    """The added tokens of the files beside a `tokenizer.json`, in the order of their ids."""
+    """Return the added tokens of the files beside a `tokenizer.json`, in the order of their ids."""
     found = {}
     path = folder / _ADDED
     for token in (contents := _json(path)):
@@ -181,7 +181,7 @@ def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, 
 
 
 def _add_tokens(contents, tokens: list[dict], path: Path) -> list[str]:
-    """Adds the tokens that the contents lack; returns all pieces.
+    """Add the tokens that the contents lack; return all pieces.
 
     Raises:
       UserError: a token has one id here and another one there.
@@ -212,7 +212,8 @@ def _library(contents, path):
 
 
 def longest(folder: Path) -> int:
-    """The most tokens of a text that `tokenizer_config.json` names; 0 where it names none."""
+    """Return the most tokens of a text that `tokenizer_config.json` names; 0 where it names
+    none."""
     path = folder / "tokenizer_config.json"
     length = read_json(path).get("model_max_length") if path.is_file() else None
     # A number without end stands for none.
@@ -220,7 +221,7 @@ def longest(folder: Path) -> int:
 
 
 def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True) -> None:
-    """Writes the vocabulary, as the class of `transformers` reads it, and `tokenizer_config.json`;
+    """Write the vocabulary, as the class of `transformers` reads it, and `tokenizer_config.json`;
     of WordPieces also `tokenizer.json` and `special_tokens_map.json`.
 
     Without segments the tokenizer does not give the model `token_type_ids`.

@@ -28,7 +28,7 @@ _NO_LICENCE = "No file of the model names one in its fields; the data may have t
 
 
 def text(config: BertConfig, kind: str, architecture: str, settings: dict, notes: Sequence[str]):
-    """The card, Markdown.
+    """Return the card, Markdown.
 
     Args:
       config: of the encoder.
@@ -63,7 +63,7 @@ def text(config: BertConfig, kind: str, architecture: str, settings: dict, notes
 
 
 def settings_of(folder: Path | str) -> dict[str, str]:
-    """What the README.md of a folder adds to the settings: "readme", and "license" of its head."""
+    """Read the settings in the README.md of a folder: "readme", and "license" of its head."""
     path = Path(folder, FILE)
     if not path.is_file():
         return {}
@@ -90,7 +90,7 @@ def _data(settings: dict) -> str:
 
 
 def _told(options) -> list[tuple]:
-    """The options of a task that say something, without those that are told elsewhere."""
+    """Return the options of a task that say something, without those that are told elsewhere."""
     found = options.items() if isinstance(options, dict) else ()
     return [(name, value) for name, value in found if value and name != "labels"]
 
@@ -108,6 +108,6 @@ def _scores(results: dict) -> str:
 
 
 def _numbers(fields: Any) -> dict[str, Any]:
-    """The fields that are numbers: `model.json` may come from a stranger."""
+    """Return the fields that are numbers: `model.json` may come from a stranger."""
     found = fields.items() if isinstance(fields, dict) else ()
     return {name: value for name, value in found if isinstance(value, int | float)}

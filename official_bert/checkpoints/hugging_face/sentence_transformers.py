@@ -45,7 +45,7 @@ _FLAGS = {
 
 
 def encoder_folder(folder: Path) -> Path:
-    """Where the encoder's files lie: in the folder, or in that of its first module."""
+    """Return the folder of the encoder's files: the folder itself, or that of its first module."""
     if (folder / "config.json").is_file() or not (folder / FILE).is_file():
         return folder
     modules = _modules(folder)
@@ -54,8 +54,8 @@ def encoder_folder(folder: Path) -> Path:
 
 
 def read(folder: Path, config: BertConfig, longest: int) -> tuple[SentenceVectors | None, int]:
-    """How the folder's vectors are made, and the most tokens of a text; (None, 0) where it is no
-    folder of sentence-transformers. What is not computed here is told in `refused`.
+    """Read how the folder's vectors are made, and the most tokens of a text; (None, 0) where it is
+    not a folder of sentence-transformers. `refused` tells what is not computed here.
 
     Args:
       longest: most tokens of a text by the tokeniser's files.
@@ -94,7 +94,7 @@ def _vectors(folder: Path, config: BertConfig, lower: bool) -> SentenceVectors:
 
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
-    """(class without its module, folder) of each."""
+    """Return (class without its module, folder) of each."""
     path, found = folder / FILE, []
     for module in read_json(path, list):
         if not isinstance(module, dict):

@@ -22,7 +22,7 @@ FILE = "model.tflite"
 
 
 def write(path: Path, answers: Answers) -> None:
-    """Writes `Answers` as `path`, with one signature, `serving_default`.
+    """Write `Answers` as `path`, with one signature, `serving_default`.
 
     Raises:
       UserError: Keras computes with another backend than TensorFlow.
@@ -48,7 +48,7 @@ def write(path: Path, answers: Answers) -> None:
 
 
 def run(path: Path, batch: dict) -> dict:
-    """LiteRT's answer to a batch: {output: array}."""
+    """Return LiteRT's answer to a batch: {output: array}."""
     from ai_edge_litert.interpreter import Interpreter
 
     with quiet():
@@ -74,7 +74,7 @@ class _LiteRTAnswers(PackedAnswers):
 
 
 class _PaddedRows:
-    """As `packing.Rows`, where every place of [B, L] counts as a token."""
+    """The interface of `packing.Rows`, where every place of [B, L] counts as a token."""
 
     def __init__(self, input_mask, shape):
         self.mask, self.length, self._shape = input_mask > 0, shape[1], shape

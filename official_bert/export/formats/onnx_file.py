@@ -27,7 +27,7 @@ _MOST_BYTES = 2**31 - 1  # of a protocol buffer
 
 
 def write(path: Path, answers) -> None:
-    """Writes `Answers` as `path`.
+    """Write `Answers` as `path`.
 
     Raises:
       UserError: it is larger than an ONNX file can be.
@@ -44,7 +44,7 @@ def write(path: Path, answers) -> None:
 
 
 def run(path: Path, batch: dict) -> dict:
-    """ONNX Runtime's answer to a batch: {output: array}."""
+    """Return ONNX Runtime's answer to a batch: {output: array}."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -53,7 +53,7 @@ def run(path: Path, batch: dict) -> dict:
 
 
 def build(answers, int8: bool):
-    """The `onnx.ModelProto` of `Answers`."""
+    """Return the `onnx.ModelProto` of `Answers`."""
     head = _Heads(answers, Graph(int8))
     outputs = {}
     for name, (tensor, shape) in getattr(head, answers.head)().items():
@@ -156,13 +156,14 @@ class _Heads:
         }
 
     def _without_choices(self, name: str) -> str:
-        """[B, C, L] -> [B * C, L]"""
+        """Map [B, C, L] -> [B * C, L]"""
         op = self.graph.op
         length = op("Shape", name, start=2)
         return op("Reshape", name, op("Concat", [-1], length, axis=0))
 
     def _dense(self, x: str) -> str:
-        """The head's own layer, small and decisive: float32 also where the encoder is int8."""
+        """Return the head's own layer, small and decisive: float32 also where the encoder is
+        int8."""
         layer = self.model.head
         return self.graph.op("Gemm", x, array(layer.kernel), array(layer.bias))
 
@@ -184,13 +185,13 @@ class _Heads:
         return self.graph.op(kinds[self.loaded.encoder.pooler.activation.__name__], pooled)
 
     def _summary(self) -> str:
-        """[B, H], what classifiers read."""
+        """Return [B, H], what classifiers read."""
         if self.model.bilstm is None:
             return self._pooled()
         return self.rows.summary_token(self._sequence(), self.direction)
 
     def _sequence(self) -> str:
-        """[N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""
+        """Return [N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""
         if self.model.bilstm is None:
             return self.states[-1]
         op, both = self.graph.op, self.model.bilstm.layers_both
@@ -211,6 +212,6 @@ class _Heads:
 
 
 def _gates(weights: np.ndarray) -> np.ndarray:
-    """Keras' [in, 4 * units] or [4 * units] -> ONNX's [4 * units, in] or [4 * units]."""
+    """Return Keras' [in, 4 * units] or [4 * units] -> ONNX's [4 * units, in] or [4 * units]."""
     parts = np.split(weights.T, 4)
     return np.concatenate([parts[index] for index in _GATES])

@@ -33,7 +33,7 @@ class Graph:
         self.nodes, self.constants, self._names = [], [], {}
 
     def op(self, kind: str, *inputs, outputs: int = 1, **attributes):
-        """Adds a node; inputs are names of tensors, numbers, lists of numbers or arrays.
+        """Add a node; inputs are names of tensors, numbers, lists of numbers or arrays.
 
         Returns:
           The name of its output, or a list of them.
@@ -44,7 +44,8 @@ class Graph:
         return names[0] if outputs == 1 else names
 
     def constant(self, value) -> str:
-        """The name of a constant; whole numbers are int64, others float32. Equal ones are one."""
+        """Return the name of a constant; whole numbers are int64, others float32. Equal ones are
+        one."""
         array = np.asarray(value)
         if array.dtype in (np.float64, np.int32):
             array = array.astype(np.float32 if array.dtype == np.float64 else np.int64)
@@ -56,11 +57,11 @@ class Graph:
         return self._names[key]
 
     def name(self, tensor: str, name: str) -> None:
-        """Gives an output of the graph its name."""
+        """Give an output of the graph its name."""
         self.nodes.append(helper.make_node("Identity", [tensor], [name]))
 
     def model(self, inputs: dict[str, list], outputs: dict[str, tuple[int, list]]):
-        """The finished `onnx.ModelProto`.
+        """Return the finished `onnx.ModelProto`.
 
         Args:
           inputs: {name: shape} of int32 tensors; a text in a shape names a free dimension.
@@ -80,7 +81,7 @@ class Graph:
 
 
 class Rows:
-    """Where the N real tokens of rows [B, L] stand.
+    """Places of the N real tokens of rows [B, L].
 
     Attributes:
       mask: bool [B, L]; the first token of a row always counts.
@@ -101,25 +102,25 @@ class Rows:
         self.places = op("Reshape", op("Sub", count, 1), self.shape)
 
     def collect(self, x: str) -> str:
-        """[B * L, ...] -> [N, ...]"""
+        """Map [B * L, ...] -> [N, ...]"""
         return self.graph.op("Gather", x, self._tokens)
 
     def spread(self, x: str) -> str:
-        """[N, ...] -> [B, L, ...]; what stands at padding has no meaning."""
+        """Map [N, ...] -> [B, L, ...]; what stands at padding has no meaning."""
         return self.graph.op("Gather", x, self.places)
 
     def to_padded(self, x: str) -> str:
-        """[N, D] -> [B, L, D], zeros at padding."""
+        """Map [N, D] -> [B, L, D], zeros at padding."""
         mask = self.graph.op("Unsqueeze", self.mask, [2])
         return self.graph.op("Where", mask, self.spread(x), 0.0)
 
     def summary_token(self, x: str, direction: str) -> str:
-        """[N, H] -> [B, H]: [CLS]; in a left-to-right model the last token."""
+        """Map [N, H] -> [B, H]: [CLS]; in a left-to-right model the last token."""
         column = 0 if direction == "bidirectional" else -1
         return self.graph.op("Gather", x, self.graph.op("Gather", self.places, column, axis=1))
 
     def attention_bias(self, direction: str) -> str:
-        """float32 [B, 1, 1 or L, L], 0 where a token may look."""
+        """Return float32 [B, 1, 1 or L, L], 0 where a token may look."""
         op = self.graph.op
         allowed = op("Unsqueeze", self.mask, [1, 2])
         if direction == "left_to_right":
@@ -130,7 +131,7 @@ class Rows:
 
 
 def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids: str) -> list[str]:
-    """The `num_hidden_layers` + 1 states, [N, H] each.
+    """Return the `num_hidden_layers` + 1 states, [N, H] each.
 
     Args:
       encoder: a `BertEncoder`, whose weights are copied.
@@ -218,7 +219,7 @@ class DenseNodes:
 
 
 def lookup(graph: Graph, table, ids: str) -> str:
-    """Rows of a table: [V, E], int [N] -> [N, E]."""
+    """Return rows of a table: [V, E], int [N] -> [N, E]."""
     if not graph.int8:
         return graph.op("Gather", array(table), ids)
     rounded, scales = to_int8(array(table), axis=1)
@@ -227,13 +228,13 @@ def lookup(graph: Graph, table, ids: str) -> str:
 
 
 def norm(graph: Graph, x: str, layer) -> str:
-    """Layer normalisation of the last axis."""
+    """Return layer normalisation of the last axis."""
     weights = array(layer.gamma), array(layer.beta)
     return graph.op("LayerNormalization", x, *weights, axis=-1, epsilon=layer.epsilon)
 
 
 def activation(graph: Graph, x: str, config) -> str:
-    """What `hidden_act` and `gelu_form` name."""
+    """Apply the activation that `hidden_act` and `gelu_form` name."""
     if config.hidden_act == "gelu":
         form = {"erf": "none", "tanh": "tanh"}[config.gelu_form]
         return graph.op("Gelu", x, approximate=form)
@@ -242,7 +243,7 @@ def activation(graph: Graph, x: str, config) -> str:
 
 
 def to_int8(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """int8 values and float32 scales whose product is nearest to `values`; zero stays zero.
+    """Return int8 values and float32 scales whose product is nearest to `values`; zero stays zero.
 
     Args:
       axis: along which values share a scale.

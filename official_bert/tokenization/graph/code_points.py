@@ -23,7 +23,7 @@ UNCASED, CASED, CASE_IGNORABLE = range(3)
 
 
 class Replacements(NamedTuple):
-    """What takes the place of each code point: none, one or several.
+    """The replacement of each code point: none, one or several.
 
     Attributes:
       numbers: int32 [code points], 0 for characters that stay, else which replacement it gets.
@@ -41,7 +41,7 @@ class Replacements(NamedTuple):
 def replacements(
     new: Callable[[str], str], characters: Iterable[str], size: int = CODE_POINTS
 ) -> Replacements:
-    """What `new` says of some characters, in tables for `size` code points."""
+    """Put what `new` says of some characters into tables for `size` code points."""
     numbers, texts = np.zeros(size, np.int32), ["\0"]
     for char in characters:
         if (text := new(char)) != char:
@@ -72,7 +72,7 @@ class CodePointTables(NamedTuple):
 
 @functools.lru_cache(maxsize=2)
 def code_point_tables(rules: reference.Rules) -> CodePointTables:
-    """The tables of some rules; nothing is replaced where case and accents stay."""
+    """Return the tables of some rules; nothing is replaced where case and accents stay."""
     kind, order, is_ideograph = (np.full(CODE_POINTS, n, np.uint8) for n in (LETTER, 0, 0))
     for char in defined():
         kind[ord(char)] = _kind(char)
@@ -94,7 +94,7 @@ def code_point_tables(rules: reference.Rules) -> CodePointTables:
 
 @functools.cache
 def case_table() -> np.ndarray:
-    """`CodePointTables.case` where text is lower-cased."""
+    """Return `CodePointTables.case` where text is lower-cased."""
     case = np.zeros(CODE_POINTS, np.uint8)
     for char in defined():
         case[ord(char)] = _case(char)
@@ -103,7 +103,8 @@ def case_table() -> np.ndarray:
 
 @functools.cache
 def defined() -> str:
-    """The characters that Unicode defines, one in four; the others are letters without case."""
+    """Return the characters that Unicode defines, one in four; the others are letters without
+    case."""
     characters = map(chr, range(CODE_POINTS))
     return "".join(c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
 

@@ -48,7 +48,7 @@ class Step(NamedTuple):
 
 
 def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
-    """The tables of a normalizer, none where there is none.
+    """Return the tables of a normalizer, none where there is none.
 
     Raises:
       UserError: a graph cannot compute a step; the message names it.
@@ -74,7 +74,7 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
 
 
 def word_kinds(contents: dict[str, Any]) -> np.ndarray:
-    """uint8 [SIZE]: BLANK, LETTER, ALONE or a further kind of each character, of which only
+    """Return uint8 [SIZE]: BLANK, LETTER, ALONE or a further kind of each character, of which only
     neighbours of one kind join.
 
     Raises:
@@ -98,8 +98,8 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
 
 @functools.cache
 def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
-    """Which characters are blanks to added tokens that strip, and which are parts of words to those
-    that are a single word: uint8 [SIZE] each."""
+    """Mark the characters that are blanks to added tokens that strip, and those that are parts of
+    words to tokens that are a single word: uint8 [SIZE] each."""
     import tokenizers
 
     cut = tokenizers.pre_tokenizers.Whitespace().pre_tokenize_str
@@ -111,7 +111,7 @@ def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def byte_level_kinds(mark: int, letter: int, number: int, blank: int) -> np.ndarray:
-    """The kinds of GPT-2's cut."""
+    """Return the kinds of GPT-2's cut."""
     import tokenizers
 
     cut = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
@@ -128,8 +128,8 @@ def byte_level_kinds(mark: int, letter: int, number: int, blank: int) -> np.ndar
 
 
 def _opened(steps: Iterable[dict]) -> Iterator[dict]:
-    """The steps, those of a BertNormalizer that strips accents one by one: it decomposes between
-    the others."""
+    """Yield the steps, those of a BertNormalizer that strips accents one by one: it decomposes
+    between the others."""
     for step in steps:
         strips = step.get("strip_accents")
         strips = step.get("lowercase") if strips is None else strips
@@ -254,8 +254,8 @@ def _table(of: Callable[[str], Any], dtype) -> np.ndarray:
 
 
 def _probed() -> Iterator[int]:
-    """The code points that are asked for: all of the planes that have characters, and of each other
-    plane (unassigned, or for private use) the first two, and the last two, which are none."""
+    """Yield the code points that are asked for: all of the planes that have characters, and of each
+    other plane (unassigned, or for private use) the first two, and the last two, which are none."""
     for plane in range(17):
         first = plane << 16
         codes: Iterable[int] = (*range(first, first + 2), first + 0xFFFE, first + 0xFFFF)

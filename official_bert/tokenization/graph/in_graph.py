@@ -47,13 +47,13 @@ class Characters(NamedTuple):
         return Characters(*(tf.gather(values, indices) for values in self))
 
     def ends_of_rows(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Whether each is the first, and whether it is the last, of its text."""
+        """Return whether each is the first, and whether it is the last, of its text."""
         first = changes(self.rows, -1)
         return first, tf.concat([first[1:], [True]], 0)[: tf.size(first)]
 
 
 def pieces_of(batch, rows, *columns) -> Pieces:
-    """`Pieces` of as many texts: their ids, starts and ends, and the text of each, [P]."""
+    """Return `Pieces` of as many texts: their ids, starts and ends, and the text of each, [P]."""
     return Pieces(
         *(
             tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
@@ -63,17 +63,17 @@ def pieces_of(batch, rows, *columns) -> Pieces:
 
 
 class TextsToPieces(tf.Module):
-    """What every tokeniser inside the graph is called by; a subclass gives `_pieces`, of string
+    """The interface of every tokeniser inside the graph; a subclass gives `_pieces`, of string
     texts [B]."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of string texts [B]: int32 [B, (pieces)]."""
+        """Return the ids of string texts [B]: int32 [B, (pieces)]."""
         return self._pieces(texts).ids
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """The ids of string texts [B] and the characters that each piece was made from."""
+        """Return the ids of string texts [B] and the characters that each piece was made from."""
         return self._pieces(texts)
 
     def _pieces(self, texts: tf.Tensor) -> Pieces:
@@ -133,8 +133,8 @@ class WordPieces(tf.Module):
         self._whole_lengths = tf.constant([len(piece) for piece in vocab])
 
     def __call__(self, words, unknown=False):
-        """Code points [W, (characters)], and which words are no text -> ids, the word, and the
-        number of characters of each piece, int32 [P]."""
+        """Return code points [W, (characters)], and which words are no text -> ids, the word, and
+        the number of characters of each piece, int32 [P]."""
         noise = "x" * (self._most_bytes + 1)  # what FastWordpieceTokenizer takes for too long
         unknown |= words.row_lengths() > self._most
         spelt = tf.where(unknown, noise, tf.strings.unicode_encode(words, "UTF-8"))
@@ -156,7 +156,7 @@ class WordPieces(tf.Module):
 
 
 def every_row(id_of: dict[str, int], size: int) -> list[str]:
-    """The pieces in the order of their ids; what no word can be where an id has no piece."""
+    """Return the pieces in the order of their ids; what no word can be where an id has no piece."""
     rows = [f"no piece {index}" for index in range(size)]  # words hold no blanks
     for piece, index in id_of.items():
         rows[index] = piece or rows[index]
@@ -177,7 +177,7 @@ class BasicWords(tf.Module):
         self._replace = Replace(tables.replacements)
 
     def split(self, texts):
-        """Cuts cleaned texts at blanks and around punctuation and ideographs.
+        """Cut cleaned texts at blanks and around punctuation and ideographs.
 
         Returns:
           characters: those that belong to words, [C].
@@ -188,8 +188,8 @@ class BasicWords(tf.Module):
         return split_words(characters, self._kind(characters.points))
 
     def words(self, texts) -> Pieces:
-        """The words in place of pieces; the id of a word is the code point that it is, or that of
-        "a" where it has several."""
+        """Return the words in place of pieces; the id of a word is the code point that it is, or
+        that of "a" where it has several."""
         characters, word, rows = self.split(texts)
         single = tf.math.bincount(word, minlength=tf.size(rows), maxlength=tf.size(rows)) == 1
         ids = tf.where(single, tf.math.segment_max(characters.points, word), ord("a"))
@@ -198,7 +198,7 @@ class BasicWords(tf.Module):
         return pieces_of(tf.size(texts), rows, ids, starts, ends)
 
     def _normalize(self, texts) -> Characters:
-        """`clean`, and as the rules say `lower` and `without_accents`."""
+        """Return `clean`, and as the rules say `lower` and `without_accents`."""
         # Each text with a blank at its end; invalid bytes become U+FFFD, which is removed.
         characters = decode(tf.strings.join([texts, " "]), errors="replace")
         kept = tf.where(self._kind(characters.points) != REMOVED)[:, 0]
@@ -226,7 +226,7 @@ class BasicWords(tf.Module):
         )
 
     def _ends_with_accents(self, characters, length):
-        """Ends that take in the accents typed behind a letter (but not behind an ideograph)."""
+        """Return the ends with the accents typed behind a letter (but not behind an ideograph)."""
         stays = tf.where(length > 0)[:, 0]
         # The last accent before the next character that stays. Every text ends with a blank that
         # stays, so this never reaches into another text.
@@ -238,8 +238,8 @@ class BasicWords(tf.Module):
 
 
 def split_words(characters: Characters, kind):
-    """The characters of words, the word of each, and the text of each word; neighbours of a kind
-    of `code_points` make a word, each ALONE one by itself, BLANK none."""
+    """Return the characters of words, the word of each, and the text of each word; neighbours of a
+    kind of `code_points` make a word, each ALONE one by itself, BLANK none."""
     filled = kind != BLANK
     begins = filled & (
         (kind == ALONE) | changes(kind, filling=BLANK) | changes(characters.rows, filling=-1)
@@ -253,7 +253,7 @@ def split_words(characters: Characters, kind):
 
 
 def decode(texts, errors: str = "ignore") -> Characters:
-    """The code points of UTF-8 texts; bytes that are not UTF-8 are left out, or U+FFFD where
+    """Return the code points of UTF-8 texts; bytes that are not UTF-8 are left out, or U+FFFD where
     `errors` is "replace"."""
     points = tf.strings.unicode_decode(texts, "UTF-8", errors=errors)
     rows = tf.cast(points.value_rowids(), tf.int32)
@@ -262,19 +262,21 @@ def decode(texts, errors: str = "ignore") -> Characters:
 
 
 def changes(values, filling: int):
-    """Whether each of [C] differs from the one before it; before the first stands the filling."""
+    """Return whether each of [C] differs from the one before it; before the first stands the
+    filling."""
     before = tf.concat([[filling], tf.cast(values[:-1], tf.int32)], 0)[: tf.size(values)]
     return values != before
 
 
 def canonical_order(order, rows):
-    """The permutation that sorts each run of marks (order > 0) by order, leaving the rest."""
+    """Return the permutation that sorts each run of marks (order > 0) by order, leaving the
+    rest."""
     run = tf.cumsum(tf.cast((order == 0) | changes(rows, filling=-1), tf.int64))
     return tf.argsort(run * 256 + tf.cast(order, tf.int64), stable=True)
 
 
 def final_sigma(points, case, rows):
-    """Makes each Σ that ends a word ς: cased before, not cased after, ignorable left aside.
+    """Make each Σ that ends a word ς: cased before, not cased after, ignorable left aside.
 
     Args:
       points, case, rows: of characters [C]; `case` as in `code_points`, `rows` their texts.
@@ -294,7 +296,7 @@ def final_sigma(points, case, rows):
 
 
 def utf8_sizes(points):
-    """How many bytes characters [C] take, int32."""
+    """Return how many bytes characters [C] take, int32."""
     return 1 + tf.add_n([tf.cast(points >= limit, tf.int32) for limit in (0x80, 0x800, 0x10000)])
 
 
@@ -310,7 +312,7 @@ class PagedTable(tf.Module):
         self._page_start = tf.constant(np.array(page_of, np.int32) * 256)
 
     def __call__(self, points: tf.Tensor) -> tf.Tensor:
-        """int32 [C] values of int32 [C] code points."""
+        """Return int32 [C] values of int32 [C] code points."""
         page_start = tf.gather(self._page_start, points // 256)
         return tf.gather(self._values, page_start + points % 256)
 
@@ -325,11 +327,12 @@ class Replace(tf.Module):
         self._points = tf.constant(tables.points)
 
     def lengths(self, points):
-        """How many take the place of each of [C], int32."""
+        """Return how many take the place of each of [C], int32."""
         return tf.gather(self._lengths, self._numbers(points))
 
     def __call__(self, characters: Characters) -> tuple[Characters, tf.Tensor]:
-        """What there is then, and the place of each among those that stand for one, int32 [new]."""
+        """Return the characters there are then, and the place of each among those that stand for
+        one, int32 [new]."""
         number = self._numbers(characters.points)  # [C]
         length = tf.gather(self._lengths, number)
         source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]

@@ -140,7 +140,7 @@ class Merges(tf.Module):
         self._merged = tf.constant(np.append(pairs[order, 2], 0).astype(np.int32))
 
     def __call__(self, ids, word):
-        """int32 [P]; `word` says whose each is, and rises -> fewer pieces."""
+        """Map int32 [P]; `word` says whose each is, and rises -> fewer pieces."""
 
         def step(ids, word, going):
             del going
@@ -172,8 +172,8 @@ class Merges(tf.Module):
 
 
 def _begins(points, kind, rows):
-    """Whether a word of GPT-2's cut begins at each character, bool [C]: contractions, letters,
-    digits, other marks, blanks; a blank belongs to the word after it."""
+    """Return whether a word of GPT-2's cut begins at each character, bool [C]: contractions,
+    letters, digits, other marks, blanks; a blank belongs to the word after it."""
     count = tf.size(points)
     new_row = tf.concat([[True], rows[1:] != rows[:-1]], 0)[:count]
     before = tf.where(new_row, _EDGE, tf.concat([[_EDGE], kind[:-1]], 0)[:count])
@@ -189,7 +189,7 @@ def _begins(points, kind, rows):
     begins &= blank | ~after_space
 
     def next_points(steps):
-        """The character so many places on, 0 behind the end of the text."""
+        """Return the character so many places on, 0 behind the end of the text."""
         ahead = tf.concat([points[steps:], tf.zeros([steps], points.dtype)], 0)[:count]
         same = tf.concat([rows[steps:], tf.fill([steps], -1)], 0)[:count] == rows
         return tf.where(same, ahead, 0)
@@ -212,7 +212,7 @@ def _begins(points, kind, rows):
 
 
 def _utf8(points):
-    """The bytes of characters [C]: their values, and the character of each."""
+    """Return the bytes of characters [C]: their values, and the character of each."""
     sizes = utf8_sizes(points)
     character = tf.repeat(tf.range(tf.size(points)), sizes)
     place = tf.range(tf.size(character)) - tf.gather(tf.cumsum(sizes, exclusive=True), character)

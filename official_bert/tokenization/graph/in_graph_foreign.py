@@ -40,7 +40,7 @@ class InGraphWordPieces(TextsToPieces):
     """Texts to WordPiece ids. Bytes that are not UTF-8 are ignored."""
 
     def __init__(self, tokenizer: ForeignTokenizer):
-        """Builds the tables (seconds).
+        """Build the tables (seconds).
 
         Raises:
           UserError: a graph cannot compute a part of the tokeniser; the message names it.
@@ -84,7 +84,7 @@ class InGraphWordPieces(TextsToPieces):
         return pieces_of(tf.size(texts), tf.gather(rows, word_of_piece), ids, starts, ends)
 
     def _spelt(self, points):
-        """The words as they are looked for, and which of them are added tokens."""
+        """Return the words as they are looked for, and which of them are added tokens."""
         values = points.values
         is_added = values >= ADDED
         unseen, is_control = ord(_STAND_INS[-1]), values < len(_STAND_INS) - 1
@@ -133,7 +133,8 @@ class _Normalizer(tf.Module):
         return sources._replace(points=points, rows=rows)
 
     def _compose(self, points, rows, counted):
-        """Unicode's canonical composition: a starter takes in what follows and has one with it."""
+        """Return Unicode's canonical composition: a starter takes in what follows and has one with
+        it."""
 
         def step(points, rows, counted, going):
             del going
@@ -248,12 +249,12 @@ class AddedTokens(tf.Module):
         self._blank, self._word = PagedTable(blank), PagedTable(word)
 
     def ids_or(self, ids, points):
-        """The ids [P] of pieces, or of the added tokens that their characters stand for."""
+        """Return the ids [P] of pieces, or of the added tokens that their characters stand for."""
         index = tf.clip_by_value(points - ADDED, 0, tf.size(self._ids) - 1)
         return tf.where(points >= ADDED, tf.gather(self._ids, index), ids)
 
     def __call__(self, characters: Characters) -> Characters:
-        """The characters, each token that is found one of them."""
+        """Return the characters, each token that is found one of them."""
         if not self._count:
             return characters
         places = tf.cast(tf.where(self._begins(characters.points) == 1)[:, 0], tf.int32)
@@ -292,7 +293,7 @@ class AddedTokens(tf.Module):
         return characters.take(tf.where(stays)[:, 0])
 
     def _choose(self, points, rows, begin, length, token):
-        """Of the matches, from left to right, those that count: their [begin, end), their tokens,
+        """Choose from left to right the matches that count: their [begin, end), their tokens,
         and [begin, end) without the blanks around."""
         count, size = tf.size(begin), tf.size(points)
         row = tf.gather(rows, begin)

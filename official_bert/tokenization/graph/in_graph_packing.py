@@ -44,7 +44,7 @@ class Packed(NamedTuple):
 
 
 class Rows:
-    """Where packed tokens stand when they are spread to rows, and the way back.
+    """Places of packed tokens when they are spread to rows, and the way back.
 
     Attributes:
       length: int32, L: the longest row, rounded up.
@@ -61,16 +61,16 @@ class Rows:
         self._tokens = tf.squeeze(tf.where(tf.reshape(self.mask, [-1])), axis=1)  # [N]
 
     def spread(self, x):
-        """[N, ...] -> [B, L, ...]; what stands at padding has no meaning."""
+        """Map [N, ...] -> [B, L, ...]; what stands at padding has no meaning."""
         return tf.gather(x, self._spread)
 
     def collect(self, x):
-        """[B * L, ...] -> [N, ...]."""
+        """Map [B * L, ...] -> [N, ...]."""
         return tf.gather(x, self._tokens)
 
 
 def of_texts(texts: list, tokenizer, max_seq_length: int, truncation="head") -> Packed:
-    """One text, or a pair, cut to fit and joined as `sequences.pack` does it.
+    """Return one text, or a pair, cut to fit and joined as `sequences.pack` does it.
 
     Args:
       texts: one or two ragged int32 tensors [B, (tokens)].
@@ -89,13 +89,13 @@ def of_texts(texts: list, tokenizer, max_seq_length: int, truncation="head") -> 
 
 
 def was_cut(packed: Packed, texts: list, between: Sequence[int]):
-    """bool [B]: whether a row holds fewer tokens than its one or two texts have."""
+    """Return bool [B]: whether a row holds fewer tokens than its one or two texts have."""
     special = 2 + len(between) * (len(texts) - 1)
     return packed.row_lengths < tf.add_n([token_counts(text) for text in texts]) + special
 
 
 def cut(text, kept, truncation: str = "head"):
-    """Shortens the rows of a ragged tensor.
+    """Shorten the rows of a ragged tensor.
 
     Args:
       text: ragged [B, (tokens)].
@@ -115,7 +115,7 @@ def cut(text, kept, truncation: str = "head"):
 
 
 def assemble(texts: list, cls_id: int, sep_id: int, between: Sequence[int] = ()) -> Packed:
-    """[CLS] text [SEP], and a second text and [SEP] where there is one; nothing is cut.
+    """Return [CLS] text [SEP], and a second text and [SEP] where there is one; nothing is cut.
     `between`: the ids that stand between two texts, else one [SEP].
 
     Written as one scatter a part instead of ragged concatenation, which runs several times as many
@@ -146,7 +146,8 @@ def assemble(texts: list, cls_id: int, sep_id: int, between: Sequence[int] = ())
 
 
 def from_padded(input_ids, input_mask, segment_ids) -> Packed:
-    """The tokens that `input_mask` marks, each int32 [B, L]; the first of a row always counts.
+    """Return the tokens that `input_mask` marks, each int32 [B, L]; the first of a row always
+    counts.
 
     A mask of other numbers than 0 and 1, and a row without any token, fail when the graph runs.
     """
@@ -166,7 +167,8 @@ def from_padded(input_ids, input_mask, segment_ids) -> Packed:
 
 
 def to_padded(values, input_mask):
-    """[N, ...] of `from_padded(input_ids, input_mask, ...)` -> [B, L, ...], zeros at padding."""
+    """Map [N, ...] of `from_padded(input_ids, input_mask, ...)` -> [B, L, ...], zeros at
+    padding."""
     shape = tf.shape(input_mask)
     places = tf.where((input_mask > 0) | (tf.range(shape[1]) == 0))
     return tf.scatter_nd(
@@ -175,18 +177,18 @@ def to_padded(values, input_mask):
 
 
 def positions_in_rows(lengths):
-    """[0 .. lengths[0]), [0 .. lengths[1]), ... as one int32 vector."""
+    """Return [0 .. lengths[0]), [0 .. lengths[1]), ... as one int32 vector."""
     total = tf.reduce_sum(lengths)
     return tf.range(total) - tf.repeat(tf.cumsum(lengths, exclusive=True), lengths)
 
 
 def longest(lengths):
-    """The largest of int32 [B], and 0 where B is 0."""
+    """Return the largest of int32 [B], and 0 where B is 0."""
     return tf.reduce_max(tf.concat([lengths, [0]], axis=0))
 
 
 def token_counts(ragged):
-    """int32 [B]: the lengths of the rows."""
+    """Return int32 [B]: the lengths of the rows."""
     return tf.cast(ragged.row_lengths(), tf.int32)
 
 
@@ -212,7 +214,7 @@ class Windows(NamedTuple):
 
 
 def windows(lengths, room, stride) -> Windows:
-    """Plans the windows; a text without tokens has one empty window.
+    """Plan the windows; a text without tokens has one empty window.
 
     Args:
       lengths: int32 [B], tokens of each text.
@@ -240,7 +242,8 @@ def windows(lengths, room, stride) -> Windows:
 
 
 def in_windows(texts: list, room: int, most: int, overlap: int, truncation: str):
-    """The rows of a classifier that pools windows, as `tokenization.windows.pack_windows` has them.
+    """Return the rows of a classifier that pools windows, as `tokenization.windows.pack_windows`
+    has them.
 
     Args:
       texts: ragged int32 [B, (tokens)], one or two.
@@ -271,7 +274,8 @@ def in_windows(texts: list, room: int, most: int, overlap: int, truncation: str)
 
 
 def pooled(vectors, text, pooling: str):
-    """`window_pooling.pool` of vectors [W, H], those of a text one after another -> [B, H]."""
+    """Return `window_pooling.pool` of vectors [W, H], those of a text one after another -> [B,
+    H]."""
     if pooling == "mean":
         return tf.math.segment_mean(vectors, text)
     if pooling == "max":
@@ -282,7 +286,8 @@ def pooled(vectors, text, pooling: str):
 
 
 def _places(lengths, room, stride):
-    """Text, first token within it, and size of each window, int32 [W]; arguments of `windows`."""
+    """Return text, first token within it, and size of each window, int32 [W]; arguments of
+    `windows`."""
     step = tf.minimum(room, stride)
     counts = 1 + -(-tf.maximum(lengths - room, 0) // step)  # [B]
     text = tf.repeat(tf.range(tf.size(lengths)), counts)  # [W]

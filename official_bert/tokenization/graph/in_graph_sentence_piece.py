@@ -83,7 +83,7 @@ class InGraphSentencePiece(TextsToPieces):
         return pieces_of(batch, rows, parts.values, starts, ends)
 
     def _normalized(self, characters: Characters) -> Characters:
-        """`sentence_piece.normalized`, every character with its place."""
+        """Return `sentence_piece.normalized`, every character with its place."""
         # Of several blanks one stays, and none at the ends.
         blank = self._is_blank(characters.points) == 1
         _, last = characters.ends_of_rows()
@@ -101,7 +101,7 @@ class InGraphSentencePiece(TextsToPieces):
         return characters._replace(points=points)
 
     def _places(self, written, starts, ends, rows, lengths):
-        """Characters [start, end) of what is written -> of the texts, without blanks before."""
+        """Map characters [start, end) of what is written -> of the texts, without blanks before."""
         count = tf.size(written.points)
         filled = tf.cast(tf.where(written.points != _BLANK)[:, 0], tf.int32)
         filled = tf.concat([filled, [count]], 0)
@@ -118,7 +118,7 @@ class InGraphSentencePiece(TextsToPieces):
 
 @functools.cache
 def _tables() -> tuple[np.ndarray, code_points.Replacements]:
-    """Which code points are blanks, and what takes the place of each."""
+    """Return which code points are blanks, and what takes the place of each."""
     is_blank = np.zeros(code_points.CODE_POINTS, np.int32)
     for char in code_points.defined():
         is_blank[ord(char)] = char.isspace()
@@ -133,7 +133,7 @@ def _tables() -> tuple[np.ndarray, code_points.Replacements]:
 
 @functools.cache
 def _lower_case_tables() -> tuple[np.ndarray, np.ndarray]:
-    """Lower case, and what `final_sigma` asks, of each code point."""
+    """Return lower case, and what `final_sigma` asks, of each code point."""
     lowered = np.arange(code_points.CODE_POINTS)
     for char in code_points.defined():
         # Only U+0130 becomes two characters, and it is decomposed before.

@@ -54,7 +54,7 @@ class BytePairTokenizer(LibraryTokenizer):
         merges: Iterable[tuple[str, str]] | None = None,
         add_prefix_space: bool | None = None,
     ):
-        """Reads the vocabulary.
+        """Read the vocabulary.
 
         Args:
           vocab: a `tokenizer.json`, a `vocab.json` with `merges.txt` beside it, or the pieces in
@@ -107,7 +107,7 @@ class BytePairTokenizer(LibraryTokenizer):
         return text.removeprefix(" ") if self.add_prefix_space else text
 
     def _contents(self, add_prefix_space: bool) -> dict[str, Any]:
-        """A `tokenizer.json` as the library reads it, for RoBERTa."""
+        """Return a `tokenizer.json` as the library reads it, for RoBERTa."""
         space = {"add_prefix_space": add_prefix_space, "trim_offsets": True}
         byte_level = {"type": "ByteLevel", **space, "use_regex": True}
         ends = {"sep": [SPECIAL.sep, self.sep_id], "cls": [SPECIAL.cls, self.cls_id]}
@@ -176,7 +176,7 @@ def check_merges(vocab: list[str], merges: list[tuple[str, str]], where: str) ->
 
 
 def blanks_around(piece: str) -> tuple[int, int]:
-    """How many blanks a piece begins and ends with."""
+    """Return how many blanks a piece begins and ends with."""
     return len(piece) - len(piece.lstrip(BLANK)), len(piece) - len(piece.rstrip(BLANK))
 
 

@@ -20,7 +20,7 @@ UNCASED_WORDS = tokenizer_json.bert_steps(Rules())
 
 
 def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
-    """(pieces, merges, add_prefix_space or None) of a `tokenizer.json` or a `vocab.json`.
+    """Return (pieces, merges, add_prefix_space or None) of a `tokenizer.json` or a `vocab.json`.
 
     Raises:
       UserError: a file is missing or damaged, or the tokeniser is of another kind.
@@ -32,7 +32,7 @@ def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
 
 
 def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """(pieces, merges) of a `tokenizer.json` or a `vocab.json` of OpenAI GPT.
+    """Return (pieces, merges) of a `tokenizer.json` or a `vocab.json` of OpenAI GPT.
 
     Raises:
       UserError: a file is missing or damaged, or the tokeniser is of another kind.
@@ -49,7 +49,7 @@ def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str, str]], bool]:
-    """(pieces, merges, add_prefix_space) of a `tokenizer.json` that is RoBERTa's.
+    """Return (pieces, merges, add_prefix_space) of a `tokenizer.json` that is RoBERTa's.
 
     Raises:
       UserError: it is another; the message says what differs.
@@ -62,7 +62,7 @@ def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str
 
 
 def kind_of(path: Path) -> str:
-    """The name in `KINDS` of the tokeniser in a `tokenizer.json` or a `vocab.json`."""
+    """Return the name in `KINDS` of the tokeniser in a `tokenizer.json` or a `vocab.json`."""
     contents = _contents(path)
     if _has_word_ends(contents):
         return "word_end_byte_pair"
@@ -71,7 +71,8 @@ def kind_of(path: Path) -> str:
 
 
 def _has_word_ends(contents) -> bool:
-    """Whether they are GPT's, which has no tokens to begin and end a sequence but those of ours."""
+    """Return whether they are GPT's, which has no tokens to begin and end a sequence but those of
+    ours."""
     model = contents.get("model")
     if not isinstance(model, dict):
         return any(str(piece).endswith(WORD_END) for piece in contents)
@@ -83,7 +84,7 @@ def _has_word_ends(contents) -> bool:
 
 
 def write_parts(folder: Path, vocab: list[str], merges: list[tuple[str, str]]) -> None:
-    """Writes `vocab.json` and `merges.txt`, which older versions of `transformers` read."""
+    """Write `vocab.json` and `merges.txt`, which older versions of `transformers` read."""
     id_of = {piece: index for index, piece in enumerate(vocab)}
     text = json.dumps(id_of, ensure_ascii=False) + "\n"
     write_text(folder / VOCAB_FILE, text)
@@ -92,7 +93,7 @@ def write_parts(folder: Path, vocab: list[str], merges: list[tuple[str, str]]) -
 
 
 def pieces_of(id_of: dict[str, Any], where: str) -> list[str]:
-    """The pieces in the order of their ids.
+    """Return the pieces in the order of their ids.
 
     Raises:
       UserError: the ids are not those of a list.
@@ -109,14 +110,14 @@ def _contents(path: Path) -> dict[str, Any]:
 
 
 def _pieces(contents: dict[str, Any], where) -> list[str]:
-    """The pieces of the model and of the added tokens of a `tokenizer.json`."""
+    """Return the pieces of the model and of the added tokens of a `tokenizer.json`."""
     tokenizer_json.check(contents, where)
     added = {token["content"]: token["id"] for token in contents.get("added_tokens") or ()}
     return pieces_of({**contents["model"]["vocab"], **added}, f"{where}: vocab")
 
 
 def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
-    """The merges of byte pairs as RoBERTa has them, and whether offsets leave blanks out.
+    """Return the merges of byte pairs as RoBERTa has them, and whether offsets leave blanks out.
 
     Raises:
       UserError: they are others, which a TensorFlow graph does not compute; the message says why.
@@ -138,7 +139,7 @@ def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
 
 
 def _why_not_roberta(contents, path) -> str:
-    """What is not as in RoBERTa's `tokenizer.json`; "" where all is."""
+    """Say what is not as in RoBERTa's `tokenizer.json`; "" where all is."""
     model = field(contents, "model", dict, path)
     if model.get("type") != "BPE":
         return f"a {shorten(model.get('type'))} tokenizer, not one of byte pairs"
@@ -173,7 +174,7 @@ def _merges(contents, path: Path) -> list[tuple[str, str]]:
 
 
 def _of_two_files(contents: dict[str, Any], path: Path):
-    """(pieces, merges) of a `vocab.json` and the merges beside it.
+    """Return (pieces, merges) of a `vocab.json` and the merges beside it.
 
     Raises:
       UserError: one is damaged, or many pieces are made by no merge, as where lines are missing.
@@ -199,7 +200,7 @@ def _of_two_files(contents: dict[str, Any], path: Path):
 
 
 def pair_of(merge, where) -> tuple[str, str]:
-    """A merge written as a text or a list.
+    """Return a merge written as a text or a list.
 
     Raises:
       UserError: it is no pair.

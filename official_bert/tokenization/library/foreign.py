@@ -82,15 +82,15 @@ class LibraryTokenizer(Tokenizer):
         return self._library.decode(ids, skip_special_tokens=False)
 
     def write(self, folder: str | os.PathLike) -> None:
-        """Writes the `tokenizer.json`, the special tokens in its template and its padding."""
+        """Write the `tokenizer.json`, the special tokens in its template and its padding."""
         write_json(Path(folder, self.file_name), self.written(), indent=1)
 
     def written(self) -> dict[str, Any]:
-        """What stands in the `tokenizer.json` that `write` writes."""
+        """Return the contents of the `tokenizer.json` that `write` writes."""
         return self.contents
 
     def _computed(self) -> dict[str, Any]:
-        """What the library computes."""
+        """Return the contents that the library computes with."""
         return self.contents
 
     def _encoding(self, text: str):
@@ -121,7 +121,7 @@ class ForeignTokenizer(LibraryTokenizer):
         special: SpecialTokens | None = None,
         where: str = "tokenizer.json",
     ):
-        """Reads the tokeniser.
+        """Read the tokeniser.
 
         Args:
           contents: the path of a `tokenizer.json`, or what is in it.
@@ -149,7 +149,7 @@ class ForeignTokenizer(LibraryTokenizer):
         return tokenizer_json.lower_cases(self._library)
 
     def written(self) -> dict[str, Any]:
-        """The contents, with the roles of the special tokens in them."""
+        """Return the contents, with the roles of the special tokens in them."""
         template = sequences.as_template(self)
         if self.special.mask is not None:  # a token that no template has: see tokenizer_json.roles
             name, index = self.special.mask, self.mask_id

@@ -22,7 +22,7 @@ _PREFIX = "continuing_subword_prefix"
 
 
 def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
-    """The contents of `tokenizer.json` as the library `tokenizers` defines it."""
+    """Return the contents of `tokenizer.json` as the library `tokenizers` defines it."""
     id_of = {piece: index for index, piece in enumerate(tokenizer.vocab) if piece}
     special = [token for token in tokenizer.special if token]
     contents = standard(id_of, tokenizer.rules, tokenizer.special.unk, special, MAX_WORD_CHARACTERS)
@@ -32,7 +32,7 @@ def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
 def standard(
     id_of: dict[str, int], rules: Rules, unk: str, special: list[str], max_chars: int
 ) -> dict[str, Any]:
-    """A `tokenizer.json` with BERT's steps; texts are joined by nobody."""
+    """Return a `tokenizer.json` with BERT's steps; texts are joined by nobody."""
     model = {
         "type": "WordPiece",
         "unk_token": unk,
@@ -49,7 +49,7 @@ def standard(
 
 
 def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | None:
-    """The tokeniser as BERT's ("word_piece") or RoBERTa's ("byte_pair") own class has it.
+    """Return the tokeniser as BERT's ("word_piece") or RoBERTa's ("byte_pair") own class has it.
 
     Raises:
       UserError: it has steps, names or added tokens that the class has not; the message names one.

@@ -25,7 +25,7 @@ _BLANK = "▁"  # how SentencePiece writes the blank before a word
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The contents of the file.
+    """Return the contents of the file.
 
     Raises:
       UserError: it is missing, no JSON, or no tokenizer.
@@ -34,7 +34,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def check(contents: dict[str, Any], where) -> dict[str, Any]:
-    """The contents, their vocabulary and added tokens being of the kinds that they must be.
+    """Return the contents, their vocabulary and added tokens being of the kinds that they must be.
 
     Raises:
       UserError: a field is missing or of another kind.
@@ -55,7 +55,7 @@ def check(contents: dict[str, Any], where) -> dict[str, Any]:
 
 
 def library(contents: dict[str, Any], where: str):
-    """`tokenizers.Tokenizer` of the contents, and the contents as it writes them: complete.
+    """Return `tokenizers.Tokenizer` of the contents, and the contents as it writes them: complete.
 
     Raises:
       UserError: it does not know them, would draw its pieces at random, or gives an added token
@@ -87,7 +87,7 @@ def library(contents: dict[str, Any], where: str):
 
 
 def whole(model: dict[str, Any], added_tokens=(), **parts: dict | None) -> dict[str, Any]:
-    """The contents of a file with these parts; where a part is left out nothing is done."""
+    """Return the contents of a file with these parts; where a part is left out nothing is done."""
     names = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
     return {
         "version": "1.0",
@@ -100,7 +100,7 @@ def whole(model: dict[str, Any], added_tokens=(), **parts: dict | None) -> dict[
 
 
 def bert_steps(rules: Rules) -> dict[str, dict[str, Any]]:
-    """How BERT's basic tokeniser is written."""
+    """Return BERT's basic tokeniser as steps of a tokenizer.json."""
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
@@ -112,7 +112,7 @@ def bert_steps(rules: Rules) -> dict[str, dict[str, Any]]:
 
 
 def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[str, Any]]:
-    """Added tokens that are no text, as a file has them."""
+    """Return added tokens that are no text, as a file has them."""
     return [
         {"id": id_of[token], "content": token, **FLAGS, "special": True}
         for token in sorted(tokens, key=id_of.__getitem__)
@@ -120,7 +120,7 @@ def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[st
 
 
 def byte_pairs(id_of: dict[str, int], merges: list[tuple[str, str]], **more) -> dict[str, Any]:
-    """The model of byte pairs."""
+    """Return the model of byte pairs."""
     return {
         "type": "BPE",
         "dropout": None,
@@ -136,7 +136,7 @@ def byte_pairs(id_of: dict[str, int], merges: list[tuple[str, str]], **more) -> 
 
 
 def part(name: str, contents: dict[str, Any]):
-    """The library's normalizer or pre_tokenizer of one field of a file."""
+    """Return the library's normalizer or pre_tokenizer of one field of a file."""
     import tokenizers
 
     model = {"type": "WordPiece", "unk_token": "", "continuing_subword_prefix": "", "vocab": {}}
@@ -145,13 +145,13 @@ def part(name: str, contents: dict[str, Any]):
 
 
 def lower_cases(of_library) -> bool:
-    """Whether the normalizer lower-cases text."""
+    """Return whether the normalizer lower-cases text."""
     normalizer = of_library.normalizer
     return normalizer is not None and normalizer.normalize_str("A").strip(f"{_BLANK} ") == "a"
 
 
 def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
-    """The pieces in the order of their ids; "" where no piece has an id.
+    """Return the pieces in the order of their ids; "" where no piece has an id.
 
     Raises:
       UserError: an id is out of all bounds, or two pieces have it.
@@ -175,7 +175,7 @@ def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
 def roles(
     contents: dict[str, Any], vocab: list[str], where: str, named: dict[str, str] | None = None
 ) -> SpecialTokens:
-    """Which tokens do what: as `named`, as the file's template, padding and model say, or, where
+    """Find the special tokens: as `named`, as the file's template, padding and model say, or, where
     nothing says it, by the usual names.
 
     A template of ours names the mask too, as the one token that it does not use.
@@ -221,7 +221,7 @@ def roles(
 
 
 def separators(contents: dict[str, Any], special: SpecialTokens, where: str) -> int:
-    """How many separators stand between two texts.
+    """Return how many separators stand between two texts.
 
     Raises:
       UserError: the file joins texts in another way than `sequences.pack`.
@@ -246,7 +246,7 @@ def separators(contents: dict[str, Any], special: SpecialTokens, where: str) -> 
 
 
 def padding(tokenizer) -> dict[str, Any]:
-    """The field `padding`: to the longest row of a batch."""
+    """Return the field `padding`: to the longest row of a batch."""
     return {
         "strategy": "BatchLongest",
         "direction": "Right",
@@ -258,7 +258,7 @@ def padding(tokenizer) -> dict[str, Any]:
 
 
 def steps(part: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    """The steps of a normalizer, pre_tokenizer or post_processor, sequences of them opened.
+    """Return the steps of a normalizer, pre_tokenizer or post_processor, sequences of them opened.
 
     Args:
       name: of the list in a "Sequence": "normalizers", "pretokenizers" or "processors".
@@ -279,12 +279,13 @@ def pre_tokenizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def says_where_words_begin(contents: dict[str, Any]) -> bool:
-    """Whether each piece shows if it continues the word of the piece before it."""
+    """Return whether each piece shows if it continues the word of the piece before it."""
     return bool(_prefix(contents)) or _is_byte_level(contents) or _has_blanks(contents)
 
 
 def piece_reader(contents: dict[str, Any]) -> Callable[[str], tuple[str, bool]]:
-    """What tells of a piece its letters, and whether it begins a word (true where none says it)."""
+    """Return a function that tells a piece's letters, and whether it begins a word (true where none
+    says it)."""
     prefix, suffix = _prefix(contents), contents["model"].get("end_of_word_suffix")
     if prefix:
         return lambda piece: (piece.removeprefix(prefix), not piece.startswith(prefix))
@@ -296,7 +297,8 @@ def piece_reader(contents: dict[str, Any]) -> Callable[[str], tuple[str, bool]]:
 
 
 class _Template:
-    """How texts are joined: the names of tokens, None for a text. `names` are all it knows."""
+    """The order in which texts are joined: the names of tokens, None for a text. `names` are all it
+    knows."""
 
     def __init__(self, single, pair, names=()):
         self.single, self.pair, self.names = single, pair, names
@@ -354,7 +356,8 @@ def _without(piece: str, blank: str) -> tuple[str, bool]:
 
 
 def _byte_characters() -> str:
-    """The character that stands for each byte: itself where it is printable, else one from U+0100.
+    """Return the character that stands for each byte: itself where it is printable, else one from
+    U+0100.
 
     >>> _byte_characters()[0:2], _byte_characters()[32], _byte_characters()[65]
     ('Āā', 'Ġ', 'A')
@@ -369,7 +372,7 @@ _BYTE_OF = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
 
 
 def text_of(piece: str) -> str:
-    """What a piece spells, parts of a character as U+FFFD; an added token spells itself."""
+    """Return what a piece spells, parts of a character as U+FFFD; an added token spells itself."""
     if not set(piece) <= _BYTE_OF.keys():
         return piece
     return bytes(_BYTE_OF[character] for character in piece).decode("utf-8", "replace")

@@ -48,7 +48,7 @@ class WordEndTokenizer(LibraryTokenizer):
         vocab: str | os.PathLike | Iterable[str],
         merges: Iterable[tuple[str, str]] | None = None,
     ):
-        """Reads the vocabulary.
+        """Read the vocabulary.
 
         Args:
           vocab: a `tokenizer.json`, a `vocab.json` with `merges.txt` beside it, or the pieces in

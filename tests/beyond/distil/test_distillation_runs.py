@@ -31,7 +31,7 @@ STUDENT = tiny_runs.bert(type_vocab_size=0, pooler_activation="none")
 
 @pytest.fixture(scope="module")
 def teacher(data, tmp_path_factory):
-    """The model folder of a two-layer teacher."""
+    """Return the model folder of a two-layer teacher."""
     workdir = tmp_path_factory.mktemp("teacher")
     config = tiny_runs.short_config(data, bert=tiny_runs.bert(num_hidden_layers=2))
     return pretrain.run(config, workdir, progress=False)["model"]
@@ -44,7 +44,7 @@ def students_config(data, teacher, **fields):
 
 @pytest.fixture(scope="module")
 def student(data, teacher, tmp_path_factory):
-    """(work folder, results) of a run without interruption."""
+    """Return (work folder, results) of a run without interruption."""
     workdir = tmp_path_factory.mktemp("student")
     return workdir, pretrain.run(students_config(data, teacher), workdir, progress=False)
 

@@ -19,7 +19,7 @@ from official_bert.common.errors import UserError
 
 @pytest.fixture(scope="module")
 def patients(tmp_path_factory):
-    """A folder of made patients below a small hierarchy of 50 categories."""
+    """Return a folder of made patients below a small hierarchy of 50 categories."""
     folder = tmp_path_factory.mktemp("made")
     ranges = [
         {"id": f"range {r}", "children": [

@@ -16,7 +16,7 @@ from official_bert.common.errors import UserError
 
 @pytest.fixture(scope="module")
 def pretrained(data, tmp_path_factory):
-    """The model folder of eight steps of GPT."""
+    """Return the model folder of eight steps of GPT."""
     config = gpt.gpt(tiny_runs.short_config(data))
     results = pretrain.run(config, tmp_path_factory.mktemp("gpt"), progress=False)
     assert list(results["heldout"])[0] == "masked_lm_loss"

@@ -23,7 +23,7 @@ pytest.importorskip("tokenizers")
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with tokenizer.json and records of single segments, and of pairs."""
+    """Return a folder with tokenizer.json and records of single segments, and of pairs."""
     folder = tmp_path_factory.mktemp("roberta")
     text = tiny_runs.write_text(folder / "text.txt")
     tokenizer = vocab.learn_byte_pairs([str(text)], 320)

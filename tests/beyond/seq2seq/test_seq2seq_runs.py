@@ -18,7 +18,7 @@ WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
-    """Made texts: what is written is what was read, in the same order."""
+    """Return made texts: what is written is what was read, in the same order."""
     folder = tmp_path_factory.mktemp("pairs") / "verses"
     folder.mkdir()
     texts = [" ".join(WORDS[(i * k) % 8] for k in range(1, 3 + i % 3)) for i in range(48)]

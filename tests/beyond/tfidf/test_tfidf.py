@@ -16,7 +16,7 @@ COLOURS = {"red": "warm", "orange": "warm", "blue": "cold", "green": "cold", "gr
 
 
 def rows(count=300):
-    """A colour in each text; two texts belong together when their colours are equal."""
+    """Yield a colour in each text; two texts belong together when their colours are equal."""
     draw = np.random.default_rng(0)
     names = list(COLOURS)
     for number in range(count):

@@ -35,7 +35,7 @@ def test_rows():
 
 
 def whole(batch):
-    """The rows before masking, without padding."""
+    """Return the rows before masking, without padding."""
     ids = batch["input_ids"].copy()
     for row, places, pieces, weights in zip(
         ids, batch["masked_lm_positions"], batch["masked_lm_ids"], batch["kept"], strict=True
@@ -45,8 +45,8 @@ def whole(batch):
 
 
 def made(number=1, **options):
-    """A batch; what is masked in it, whether it is predicted or not, is told by `masked_lm_ids`,
-    where padding has 0."""
+    """Return a batch; what is masked in it, whether it is predicted or not, is told by
+    `masked_lm_ids`, where padding has 0."""
     batch = rows_of(**options).batch(number)
     return batch | {"kept": batch["masked_lm_ids"] > 0}
 

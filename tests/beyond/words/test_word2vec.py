@@ -17,7 +17,8 @@ SMALL = {"vector_size": 12, "sample": 0.1, "epochs": 3}
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """Sentences of a person and of words that tell the rank and the sex; capitals in between."""
+    """Return sentences of a person and of words that tell the rank and the sex; capitals in
+    between."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
     draw = random.Random(0)
     with path.open("w") as file:

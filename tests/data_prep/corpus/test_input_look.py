@@ -13,7 +13,7 @@ OPTIONS = {"max_seq_length": 64, "dupe_factor": 1, "num_workers": 1, "progress":
 
 @pytest.fixture
 def make(tmp_path):
-    """make(text, **options): records of a text."""
+    """Return make(text, **options): records of a text."""
     vocab = write_vocabulary(tmp_path / "vocab.txt")
 
     def make_records(text, **options):

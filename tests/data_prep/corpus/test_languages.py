@@ -24,7 +24,7 @@ def test_weights_smooth_the_shares():
 
 @pytest.fixture
 def corpus(tmp_path):
-    """A large language of words with s, a small one with ing and 9: 300 and 30 documents."""
+    """Return a large language of words with s, a small one with ing and 9: 300 and 30 documents."""
     for name, ending, documents in (("en", "s", 300), ("is", "ing", 30)):
         (tmp_path / "corpus" / name).mkdir(parents=True)
         path = write_corpus(tmp_path / "plain.txt", documents, seed=documents, sentences=(3, 9))

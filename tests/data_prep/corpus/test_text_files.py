@@ -191,7 +191,7 @@ lines = st.lists(
 
 
 def of(blocks):
-    """The documents of blocks of lines."""
+    """Return the documents of blocks of lines."""
     found = [[]]
     for line in b"".join(blocks).decode().split("\n"):
         found.append([]) if not line.strip() else found[-1].append(line.strip())

@@ -1,4 +1,4 @@
-"""Where chapters and articles begin, on small texts and on the real corpus."""
+"""Finds the beginnings of chapters and articles, in small texts and in the real corpus."""
 
 import textwrap
 
@@ -9,7 +9,8 @@ LONG = "This sentence is repeated until the chapter is long enough to be one. " 
 
 
 def chapters(text, join=" "):
-    """The chapters of a text where WRAPPED stands for five lines and LONG for one long line."""
+    """Return the chapters of a text where WRAPPED stands for five lines and LONG for one long
+    line."""
     text = textwrap.dedent(text).replace("WRAPPED", textwrap.fill(LONG, 70))
     return list(text_layout.chapters(text.replace("LONG", LONG.strip()).split("\n"), join))
 

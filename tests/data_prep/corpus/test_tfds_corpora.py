@@ -12,7 +12,7 @@ CHAPTER = "It was a long story, and nobody knew its end. " * 6
 
 @pytest.fixture(scope="module", autouse=True)
 def prepared(tmp_path_factory):
-    """A folder with tiny versions of wikipedia, wiki40b, pg19, another one."""
+    """Return a folder with tiny versions of wikipedia, wiki40b, pg19, another one."""
     import tensorflow as tf
     import tensorflow_datasets as tfds
 

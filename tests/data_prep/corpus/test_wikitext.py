@@ -1,4 +1,4 @@
-"""What of a MediaWiki page is a text passage."""
+"""The text passages of MediaWiki pages."""
 
 from collections import Counter
 

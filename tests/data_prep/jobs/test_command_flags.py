@@ -10,7 +10,7 @@ from official_bert.common.errors import UserError
 def prepare(inputs, output: str, least_words: int = 2, share: float | None = None, kind: str = "a",
             num_workers: int = 1, invalid_utf8: str = "error", apart: bool = True,
             progress: bool = False, **more):  # fmt: skip
-    """Prepares.
+    """Prepare.
 
     Args:
       output: the folder.

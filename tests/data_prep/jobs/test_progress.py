@@ -11,7 +11,7 @@ from data_prep.jobs import progress
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time of lines: `clock[0]`, in seconds."""
+    """Return the time of lines: `clock[0]`, in seconds."""
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now

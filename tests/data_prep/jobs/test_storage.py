@@ -33,7 +33,7 @@ def bucket():
 
 @pytest.fixture(scope="module")
 def s3_bucket():
-    """A bucket on an S3 server of moto in this process."""
+    """Return a bucket on an S3 server of moto in this process."""
     pytest.importorskip("s3fs", reason="needs the extra `s3`")
     server = pytest.importorskip("moto.server", reason="needs moto")
     boto3 = pytest.importorskip("boto3")

@@ -1,4 +1,4 @@
-"""When the files that a task uses up are removed, whatever happens in between."""
+"""The removal of files that a task uses up, whatever happens in between."""
 
 import pytest
 

@@ -17,7 +17,7 @@ READ, SHARDS = 2000, 96
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
-    """make(name, workers=1): the digest of the records of many small blocks and chunks."""
+    """Return make(name, workers=1): the digest of the records of many small blocks and chunks."""
     monkeypatch.setattr(token_store, "BLOCK_TOKENS", 400)
     monkeypatch.setattr(token_store, "_TASK_BYTES", 8000)
     vocab = write_vocabulary(tmp_path / "vocab.txt")

@@ -13,7 +13,7 @@ VOCAB, CLS, SEP, MASK = 1000, 2, 3, 4
 
 
 def rows(number, length, seed=0):
-    """Rows [CLS] ... [SEP] padded, their candidates and lengths."""
+    """Return rows [CLS] ... [SEP] padded, their candidates and lengths."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(3, length + 1, number)
     ids = generator.integers(10, VOCAB, (number, length)).astype(np.uint16)

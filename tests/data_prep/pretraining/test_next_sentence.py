@@ -132,7 +132,7 @@ def test_tokens_leave_at_either_end_with_equal_chance():
 
 
 def statistics(pairs, corpus_tokens):
-    """[name, value] of pairs given as arrays a, b (lengths) and is_random."""
+    """Return [name, value] of pairs given as arrays a, b (lengths) and is_random."""
     a, b, is_random = (np.asarray(values, float) for values in pairs)
     total = a + b
     return {

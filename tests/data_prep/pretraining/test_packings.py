@@ -77,7 +77,7 @@ def test_pairs_are_single_sentences(corpus):
 
 
 def chunks(documents, target):
-    """(document, sentences, tokens) of every chunk, collected one sentence after another."""
+    """Yield (document, sentences, tokens) of every chunk, collected one sentence after another."""
     for number, document in enumerate(documents):
         sentences = tokens = 0
         for place, length in enumerate(document):

@@ -45,7 +45,8 @@ def write(path, records):
 
 
 def read(path, **options):
-    """All batches of a file, as training reads them; without TensorFlow faults read the same."""
+    """Return all batches of a file, as training reads them; without TensorFlow faults read the
+    same."""
     records = open_records(str(path), **options)
     try:
         with explained(records):

@@ -33,8 +33,8 @@ def test_ideographs_inside_a_word_are_marked():
 
 @pytest.fixture
 def make(tmp_path):
-    """make(**options): ids without masks, and which places are masked, of records of a corpus
-    whose words are pairs of neighbouring ideographs, an even and the odd one behind it."""
+    """Return make(**options): ids without masks, and which places are masked, of records of a
+    corpus whose words are pairs of neighbouring ideographs, an even and the odd one behind it."""
     write_vocab(tmp_path / "vocab.txt", VOCAB)
     generator = np.random.default_rng(0)
     sentences = [
@@ -54,7 +54,7 @@ def make(tmp_path):
 
 
 def split_pairs(ids, masked):
-    """The share of pairs of which one ideograph is masked and the other is not."""
+    """Return the share of pairs of which one ideograph is masked and the other is not."""
     first = VOCAB.index(HANZI[0])
     even = (ids >= first) & ((ids - first) % 2 == 0)
     pairs = even[:, :-1] & (ids[:, 1:] == ids[:, :-1] + 1)

@@ -35,7 +35,7 @@ def tokenizer() -> BertTokenizer:
 
 @pytest.fixture
 def write(tmp_path):
-    """write(name, text or bytes) -> path of the new file."""
+    """Return write(name, text or bytes) -> path of the new file."""
 
     def write_file(name: str, content) -> str:
         path = tmp_path / name

@@ -11,7 +11,7 @@ from data_prep.tasks.tagging.conll_files import TaggedDocument
 
 
 def feature_set(lengths, max_seq_length=64, **more):
-    """Feature i has `lengths[i]` tokens, all of id 1000 + i, and label i."""
+    """Return features: i has `lengths[i]` tokens, all of id 1000 + i, and label i."""
     features = [
         {
             "input_ids": [1000 + i] * length,

@@ -10,7 +10,7 @@ WORDS = st.sampled_from([f"word{number}" for number in range(10)])
 
 
 def examples_of(*texts, others=0):
-    """The texts, or pairs of texts, and others of one different word each."""
+    """Return the texts, or pairs of texts, and others of one different word each."""
     texts += tuple((f"w{index}",) for index in range(others))
     return [TextExample(str(index), *pair) for index, pair in enumerate(texts)]
 

@@ -105,7 +105,7 @@ def test_errors(folder, write):
 
 
 def tfds_row(task, fields, example):
-    """(key, row), unknown labels as -1."""
+    """Return (key, row), unknown labels as -1."""
     label = example.label
     if label is None:
         label = -1
@@ -117,7 +117,7 @@ def tfds_row(task, fields, example):
 
 
 def as_tfds(name, tsv_folder, tfds_folder):
-    """Writes a task's TSV files as TFDS stores them, with its features and split names."""
+    """Write a task's TSV files as TFDS stores them, with its features and split names."""
     import tensorflow_datasets as tfds
 
     config_name = "ax" if name == "ax" else name
@@ -251,7 +251,8 @@ def test_dev_scores_of_finished_runs(tmp_path):
 
 
 def published(mnli, mismatched, qqp, qnli, sst2, cola, stsb, mrpc, rte, wnli=0.0):
-    """Scores of a table's row; pairs are two metrics in the order of the task's table."""
+    """Return the scores of a table's row; pairs are two metrics in the order of the task's
+    table."""
     return {
         "mnli": {"accuracy": mnli},
         "mnli_mismatched": {"accuracy": mismatched},

@@ -1,4 +1,4 @@
-"""What files of strangers are taken for, each made after a public report or a tool's own output."""
+"""Formats of strangers' files, each made after a public report or a tool's own output."""
 
 import gzip
 import io
@@ -211,7 +211,7 @@ CLASSES = ["neg", "pos"]
 
 @pytest.fixture
 def parquet(tmp_path):
-    """Writes rows as Hugging Face's `datasets` does, with the names of classes."""
+    """Write rows as Hugging Face's `datasets` does, with the names of classes."""
     pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
     pytest.importorskip("pyarrow.parquet")
 

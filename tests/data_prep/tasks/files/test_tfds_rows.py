@@ -32,7 +32,8 @@ France NNP I-NP I-LOC
 
 @pytest.fixture
 def downloads(monkeypatch, tmp_path):
-    """downloads(what): makes it the answer of TFDS's next download; returns the folder of TFDS."""
+    """Return downloads(what): makes it the answer of TFDS's next download; returns the folder of
+    TFDS."""
 
     def answer(what) -> str:
         manager = tfds.download.DownloadManager

@@ -174,7 +174,7 @@ TAGGER = {"labels": "O,B-PER,I-PER,B-LOC,I-LOC"}
 
 
 def asked(path, **options):
-    """The sentences of each example, and how many rows it answers."""
+    """Return the sentences of each example, and how many rows it answers."""
     inputs = get_task("conll2003", **TAGGER, **options).inputs(path)
     return inputs, [(example.sentences, len(rows)) for rows, example in inputs.rows]
 

@@ -22,7 +22,7 @@ IMPOSSIBLE = {"id": "q2", "question": "Who ran?", "answers": [], "is_impossible"
 
 
 def logits_of(features, length=40, start=None, end=None):
-    """Scores that choose the labelled span, or the given one, in every window."""
+    """Return logits that choose the labelled span, or the given one, in every window."""
     outputs = {"start_logits": [], "end_logits": []}
     for feature in features:
         for name, place in (("start", start), ("end", end)):

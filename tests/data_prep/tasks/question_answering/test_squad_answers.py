@@ -13,7 +13,7 @@ from data_prep.tasks.question_answering.squad_examples import SquadExample
 
 
 def answer_of(task, tokenizer, start_scores, end_scores, context="the big red dog ran home"):
-    """The prediction where context tokens have the given scores (by index)."""
+    """Return the prediction where context tokens have the given scores (by index)."""
     example = SquadExample("q", "who", context)
     features = featurize(task, [example], tokenizer, 32)
     offset = features[0]["context_start"]

@@ -37,7 +37,7 @@ def task(write, tmp_path):
 
 
 def perfect(features, labels, length=64):
-    """Logits of the labelled tags; where a token has no label, of the last one."""
+    """Return logits of the labelled tags; where a token has no label, of the last one."""
     rows = []
     for feature in features:
         ids = np.asarray(feature["label_ids"])

@@ -9,7 +9,7 @@ from official_bert.common.errors import UserError
 
 
 def run_cell(kind: str, config: dict, folder: Path, lock) -> dict:
-    """Counts its calls in `folder/calls`, then does what `config` asks for."""
+    """Count its calls in `folder/calls`, then do what `config` asks for."""
     with open(folder / "calls", "a") as file:
         file.write("x")
     if "once" in config and not Path(config["once"]).exists():

@@ -11,7 +11,7 @@ from experiments.training.folder import provenance
 
 @pytest.fixture
 def fake_gpus(monkeypatch):
-    """A function that sets how many GPUs the driver lists; None: there is no driver."""
+    """Return a function that sets how many GPUs the driver lists; None: there is no driver."""
     for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)  # what the tests themselves run with
 

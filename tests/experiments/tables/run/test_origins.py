@@ -1,4 +1,4 @@
-"""Where the runs of a table come from: counted, said where they differ, refused on request."""
+"""The origins of a table's runs: counted, said where they differ, refused on request."""
 
 import dataclasses
 import json

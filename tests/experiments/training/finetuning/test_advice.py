@@ -1,4 +1,4 @@
-"""What a fine-tuning that learnt little says at its end."""
+"""The advice of a fine-tuning that learnt little."""
 
 import pytest
 import tiny_runs

@@ -14,7 +14,7 @@ LAYOUT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
 
 @pytest.fixture
 def source(tmp_path):
-    """A copy of what the stamp is of."""
+    """Return a copy of what the stamp is of."""
     for name in ("official_bert", "data_prep", "experiments"):
         ignored = shutil.ignore_patterns("__pycache__", "results", "sample", "models", "*.h5")
         shutil.copytree(provenance._ROOT / name, tmp_path / name, ignore=ignored)

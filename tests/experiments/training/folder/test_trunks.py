@@ -22,7 +22,7 @@ def _config(data, steps, decay, trunk="", **changes):
 
 @pytest.fixture(scope="module")
 def trunk(data, tmp_path_factory):
-    """A trunk of two stretches, the second of which goes on from the first."""
+    """Return a trunk of two stretches, the second of which goes on from the first."""
     first, second = (tmp_path_factory.mktemp(name) for name in ("first", "second"))
     pretrain.run(_config(data, 18, 0), first, progress=False)
     pretrain.run(_config(data, 20, 0, first), second, progress=False)

@@ -24,7 +24,8 @@ LENGTH = 16
 
 @pytest.fixture(scope="module")
 def conll(tmp_path_factory):
-    """train.txt and valid.txt: documents of several sentences in which some words are names."""
+    """Return train.txt and valid.txt: documents of several sentences in which some words are
+    names."""
     folder = tmp_path_factory.mktemp("conll")
     tiny_runs.write_vocab(folder / "vocab.txt")
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:

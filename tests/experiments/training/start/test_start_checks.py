@@ -16,7 +16,7 @@ MESSAGES = {name: case[-1] for name, case in {**FINETUNING, **PRETRAINING}.items
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """(folder of the data, what the process of all cases printed)."""
+    """Return (folder of the data, what the process of all cases printed)."""
     folder = tmp_path_factory.mktemp("data")
     script = Path(__file__).with_name("wrong_starts.py")
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "experiments")))

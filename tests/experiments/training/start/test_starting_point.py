@@ -1,4 +1,4 @@
-"""What a pre-training starts with: heads of another model, configurations that are refused."""
+"""The start of a pre-training: heads of another model, configurations that are refused."""
 
 import dataclasses
 import os

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of the runs of `_all_runs`."""
+    """Return name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of the runs of
+    `_all_runs`."""
     path = tmp_path_factory.mktemp("distribution") / "runs.pickle"
     assert forked.exit_code(forked.start(_write_runs, path)) == 0
     return pickle.loads(path.read_bytes())
@@ -157,7 +158,7 @@ def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
 
 
 def _fit(strategy, bert, batches, seed=7):
-    """Weights after `fit` took the steps of `_train`."""
+    """Return weights after `fit` took the steps of `_train`."""
     import tensorflow as tf
 
     from official_bert.optimization import BertAdamW, WarmupLinearDecay
@@ -174,7 +175,8 @@ def _fit(strategy, bert, batches, seed=7):
 
 
 def _finetune(distribute):
-    """Dev scores, losses and weights of a small classifier; the last dev batch is not full."""
+    """Return dev scores, losses and weights of a small classifier; the last dev batch is not
+    full."""
     from experiments import finetune
     from experiments.training.settings.config import FinetuneConfig
     from official_bert.checkpoints import model_folder
@@ -204,7 +206,8 @@ def _finetune(distribute):
 
 
 def _batches(rows=16, length=16, predictions=6):
-    """Batches whose first rows predict more tokens than their last, so that means of means fail.
+    """Return batches whose first rows predict more tokens than their last, so that means of means
+    fail.
 
     One batch predicts a single token: what is added to the number of predictions then shows.
     """

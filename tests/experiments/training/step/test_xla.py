@@ -22,7 +22,7 @@ DOCS = (Path(__file__).parents[4] / "docs" / "programs.md").read_text()
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """name -> {what: value}, of `_look` and `_look_as_a_worker`."""
+    """Return name -> {what: value}, of `_look` and `_look_as_a_worker`."""
     known, folder = {}, tmp_path_factory.mktemp("xla")
     with forked.cluster(1) as (worker,):
         for look, environment in ((_look, {}), (_look_as_a_worker, worker)):
@@ -56,7 +56,7 @@ def test_every_operation_has_a_kernel_on_gpus_or_is_on_the_host_on_purpose(found
 
 
 def _told(heading):
-    """The names in a section of the page."""
+    """Return the names in a section of the page."""
     section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", DOCS, re.M | re.S)[1]
     return set(re.findall(r"`(\w+)`", section))
 
@@ -116,7 +116,7 @@ def _look_as_a_worker(path, environment):
 
 
 def _step(name, strategy):
-    """What was found of the step as it is compiled without XLA."""
+    """Return what was found of the step as it is compiled without XLA."""
     import tensorflow as tf
 
     trainer, batches = _trainer(name, strategy)
@@ -124,7 +124,7 @@ def _step(name, strategy):
 
 
 def _trainer(name, strategy, **options):
-    """(Trainer, the arguments of two steps with batches of different numbers)."""
+    """Return (Trainer, the arguments of two steps with batches of different numbers)."""
     import tensorflow as tf
 
     from experiments.training.step import distribution
@@ -168,7 +168,7 @@ def _under_xla(name, strategy):
 
 
 def _traced(function, batches):
-    """(what was found, the program), of a tf.function that two batches are traced with."""
+    """Return (what was found, the program), of a tf.function that two batches are traced with."""
     program = [function.get_concrete_function(*batch) for batch in batches][0]
     traces = function.experimental_get_tracing_count()
     return {"traces": traces, "strings": _strings(program), **_kernels([program])}, program
@@ -189,7 +189,7 @@ def _nodes(program):
 
 
 def _strings(program):
-    """Operations on strings, or on rows of different lengths."""
+    """Return operations on strings, or on rows of different lengths."""
     import tensorflow as tf
 
     def of_strings(node):
@@ -201,7 +201,7 @@ def _strings(program):
 
 @functools.cache
 def _registered(op):
-    """The kernels that a GPU may use; the registry of the package for GPUs knows them on any
+    """Return the kernels that a GPU may use; the registry of the package for GPUs knows them on any
     machine."""
     from tensorflow.python.framework import kernels
 
@@ -210,8 +210,8 @@ def _registered(op):
 
 
 def _without_kernels(program):
-    """Operations that no kernel for GPUs computes with their types; the rest of the graph waits
-    while the host does."""
+    """Return operations that no kernel for GPUs computes with their types; the rest of the graph
+    waits while the host does."""
 
     def fits(kernel, node):
         return all(
