@@ -27,9 +27,10 @@ def cross_entropy(logits, labels):
 
         return tensorflow_cross_entropy(logits, ops.cast(labels, "int32"))
     if keras.backend.backend() == "jax":
-        from official_bert.backend.jax_kernels import cross_entropy as jax_cross_entropy
+        from official_bert.backend import jax_kernels
 
-        return jax_cross_entropy(logits, ops.cast(labels, "int32"))
+        if jax_kernels.on_nvidia():
+            return jax_kernels.cross_entropy(logits, ops.cast(labels, "int32"))
     picked = ops.take_along_axis(logits, ops.cast(labels, "int32")[..., None], axis=-1)[..., 0]
     return ops.logsumexp(logits, axis=-1) - picked
 

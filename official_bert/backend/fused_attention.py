@@ -1,10 +1,12 @@
 """The choice between attention's kernels (`pallas_attention`) and plain products.
 
-Kernels are taken by JAX on one NVIDIA GPU since Ampere, in bfloat16, at head widths of 32, 64 and
-128. All else goes by plain products: TensorFlow, PyTorch, CPUs, TPUs and float32 as a matter of
-course, what a GPU could have had faster with one line that says so.
+Kernels are taken by JAX on NVIDIA GPUs since Ampere, in bfloat16, at head widths of 32, 64 and 128.
+All else goes by plain products: TensorFlow, PyTorch, CPUs, TPUs and float32 as a matter of course,
+what a GPU could have had faster with one line that says so.
 """
 
+import contextlib
+import contextvars
 import functools
 import os
 
@@ -15,6 +17,7 @@ from keras import ops
 from official_bert.backend import place_hash
 from official_bert.common.commands import say
 
+_MESH: contextvars.ContextVar = contextvars.ContextVar("mesh", default=None)
 SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
 NEAR = 2e-2  # of float32; bfloat16 has 8 bits
 
@@ -34,15 +37,46 @@ def context(layer, x, bias, seed):
     length, wide = x.shape[1], bias.shape[-2] > 1
     if bias.shape[1] != 1 or bias.shape[-1] != length or bias.shape[-2] not in (1, length):
         return None
-    if not _taken(str(x.dtype), length, layer.head_width, wide, rate):
+    if not _taken(str(x.dtype), x.shape[0], length, layer.head_width, wide, rate):
         return None
+    seed = ops.zeros(2, "int32") if seed is None else seed
+    return ops.reshape(_divided(query_key_value(layer, x), bias[:, 0], seed, rate), ops.shape(x))
+
+
+@contextlib.contextmanager
+def divided(mesh, axis: str):
+    """Say for a block that the rows of a batch are divided along an axis of a JAX mesh.
+
+    XLA divides a product among devices, but not a kernel: what is not said is taken to be whole.
+    """
+    token = _MESH.set((mesh, axis))
+    try:
+        yield
+    finally:
+        _MESH.reset(token)
+
+
+def _divided(qkv, bias, seed, rate):
+    """Run the kernels on each device's rows, with the masks of the whole batch."""
+    import jax
     import jax.numpy as jnp
+    from jax.sharding import PartitionSpec
 
     from official_bert.backend.pallas_attention import attention
 
-    seed = jnp.zeros(2, jnp.int32) if seed is None else seed
-    found = attention(query_key_value(layer, x), bias[:, 0], seed, rate)
-    return ops.reshape(found, ops.shape(x))
+    mesh, axis = _MESH.get() or (None, "")
+    if mesh is None or mesh.size == 1:
+        return attention(qkv, bias, jnp.pad(seed, (0, 1)), rate)
+
+    def own(qkv, bias, seed):
+        first = jax.lax.axis_index(axis) * qkv.shape[0]
+        return attention(qkv, bias, jnp.stack([*seed, first]), rate)
+
+    rows, whole = PartitionSpec(axis), PartitionSpec()
+    parts = (rows, rows if bias.shape[0] > 1 else whole, whole)
+    return jax.shard_map(own, mesh=mesh, in_specs=parts, out_specs=rows, check_vma=False)(
+        qkv, bias, seed
+    )
 
 
 def query_key_value(layer, x):
@@ -65,15 +99,23 @@ def products(qkv, bias, seed, rate: float):
     return ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))
 
 
-def _taken(dtype, length, width, wide, rate):
+def _taken(dtype, rows, length, width, wide, rate):
     from official_bert.backend.jax_kernels import on_nvidia
 
     if dtype != "bfloat16" or not on_nvidia():
         return False
-    reason = refusal(length, width, wide, rate)
+    reason = _cannot_be_divided(rows) or refusal(length, width, wide, rate)
     if reason:
         _say_once(reason)
     return not reason
+
+
+def _cannot_be_divided(rows):
+    if _MESH.get() is None:
+        divided_by_keras = keras.distribution.distribution() is not None
+        return "they do not know how keras.distribution divides a batch" * divided_by_keras
+    devices = _MESH.get()[0].size
+    return f"{rows} rows are not divided by {devices} devices" * (rows % devices > 0)
 
 
 @functools.cache
@@ -97,8 +139,6 @@ def refusal(length: int, width: int, wide: bool, rate: float) -> str:
 
     if os.environ.get(SWITCH) == "plain":
         return f"{SWITCH}=plain"
-    if jax.local_device_count() > 1:
-        return f"{jax.local_device_count()} devices share a batch"
     if float(getattr(jax.devices()[0], "compute_capability", 0)) < 8:
         return f"{jax.devices()[0].device_kind} is not a GPU of NVIDIA since Ampere"
     try:
@@ -129,7 +169,7 @@ def distance(attention, length: int, width: int, wide: bool, rate: float) -> flo
         draw.normal(size=(1, length, 3, 1, width)).astype(jnp.bfloat16),
         draw.normal(size=(1, length, 1, width)).astype(jnp.bfloat16),
         np.where(allowed, 0.0, -1e4).astype(jnp.bfloat16),
-        np.array([1, 2], np.int32),
+        np.array([1, 2, 0], np.int32),
     )
 
     def both(function, dtype):

@@ -54,7 +54,7 @@ def attention(qkv, bias, seed, rate: float, blocks: Blocks = Blocks(), interpret
     Args:
       qkv: bfloat16, or any float in tests: queries, keys and values.
       bias: added to the scores, [1 or B, 1 or L, L] of any float dtype; it gets no gradient.
-      seed: int32 [2] of dropout.
+      seed: int32 [3]: the seed of dropout, and the number of the first row in the whole batch.
       rate: of dropout; 0 for none.
       blocks: how the kernels divide their work.
       interpret: run on a CPU, for tests.
@@ -86,7 +86,7 @@ class _Part:
 
     def program(self, seed_ref):
         """Return (number of the block, numbers of the row and head as one, keys of dropout)."""
-        head = pl.program_id(2) * pl.num_programs(1) + pl.program_id(1)
+        head = (pl.program_id(2) + seed_ref[2]) * pl.num_programs(1) + pl.program_id(1)
         keys = place_hash.keys((seed_ref[0], seed_ref[1])) if self.rate else None
         return pl.program_id(0), head, keys
 
@@ -295,7 +295,7 @@ class _Calls:
         )(*(array for array, _ in inputs))
 
 
-_SEED = pl.BlockSpec((2,), lambda i, h, b: (0,))
+_SEED = pl.BlockSpec((3,), lambda i, h, b: (0,))
 
 
 def _forward(qkv, bias, seed, rate, blocks, interpret):

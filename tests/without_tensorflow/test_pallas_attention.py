@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh
+from jax.sharding import AbstractDevice, AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
-from official_bert.backend import fused_attention, jax_kernels
+from official_bert.backend import fused_attention, jax_kernels, pallas_attention
 from official_bert.backend.pallas_attention import WIDTHS, Blocks, attention, padded_length
 
 pytestmark = pytest.mark.timeout(1800)
-SEED = jnp.array([12345, 7], jnp.int32)
+SEED = jnp.array([12345, 7, 0], jnp.int32)
 # rows, length, heads, width of a head, rate, mask, tiles by pairs
 CASES = [
     (2, 20, 2, 32, 0.1, "holes", True),
@@ -91,6 +91,28 @@ def test_kernels_are_lowered_for_nvidia(length, wide, width):
     assert f"{length}x{length}" not in text.replace(f"{2}x{length}x{length}xbf16", "")
 
 
+def test_devices_that_share_a_batch_draw_its_masks(monkeypatch):
+    """Eight of them, which conftest.py makes of one processor; a kernel each, and its rows."""
+
+    def interpreted(*arguments):
+        return attention(*arguments, Blocks(), True)
+
+    monkeypatch.setattr(pallas_attention, "attention", interpreted)
+    mesh = Mesh(np.array(jax.devices()), ("rows",))
+    assert mesh.size == 8
+    for mask in ("holes", "left to right, all rows alike"):
+        qkv, upstream, bias = inputs(8, 16, 2, 32, mask)
+        whole = run(fused_attention._divided, qkv, upstream, bias, SEED[:2], 0.1)
+        divided = [jax.device_put(x, NamedSharding(mesh, PartitionSpec("rows")))
+                   for x in (qkv, upstream)]  # fmt: skip
+        with fused_attention.divided(mesh, "rows"):
+            step = jax.jit(lambda q, u: run(fused_attention._divided, q, u, bias, SEED[:2], 0.1))  # noqa: B023
+            found = step(*divided)
+        for a, b in zip(found, whole, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        assert fused_attention._MESH.get() is None
+
+
 class _Layer:
     """What of `SelfAttention` the choice reads."""
 
@@ -113,10 +135,12 @@ def test_what_a_gpu_does_not_take_goes_by_products_and_is_said_once(monkeypatch,
     assert fused_attention.context(_Layer, x.astype("float32"), bias, SEED) is None
     assert fused_attention.context(_Layer, x, jnp.zeros((2, 2, 16, 16)), SEED) is None
     assert fused_attention.context(_Layer, x, jnp.zeros((2, 1, 1, 20)), SEED) is None
+    with fused_attention.divided(Mesh(np.array(jax.devices()[:4]), ("rows",)), "rows"):
+        assert fused_attention.context(_Layer, x, bias, SEED) is None
+    assert "2 rows are not divided by 4 devices" in capsys.readouterr().err
 
 
 def test_kernels_that_fail_or_are_wrong_are_refused(monkeypatch):
-    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
     monkeypatch.setattr(jax, "devices", lambda: [type("Card", (), {"compute_capability": "9.0"})])
     refusal = fused_attention.refusal.__wrapped__
     assert "heads are 48 wide" in refusal(16, 48, False, 0.1)

@@ -30,6 +30,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from data_prep.pretraining.reading import jax_masking, philox, record_sets
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules
 from data_prep.pretraining.reading.numpy_batches import numpy_batches, reading_order
+from official_bert.backend import fused_attention
 from official_bert.common.errors import UserError
 
 
@@ -46,6 +47,10 @@ class Devices:
 
     def scope(self):
         return contextlib.nullcontext()
+
+    def computing(self):
+        """Say to attention's kernels how a batch is divided, for a block that is traced."""
+        return fused_attention.divided(self.mesh, "rows")
 
     @property
     def everywhere(self):

@@ -4,8 +4,6 @@ The step is that of `train_step`; `JaxStep` makes it a pure function of the numb
 A batch is always the whole batch: XLA divides it among devices, and there is one replica.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import keras
@@ -46,7 +44,7 @@ class JaxTrainer(TrainerState):
             out_shardings=(state, strategy.everywhere),
         )
         read = [*self.model.variables, *self.model.read_only]
-        self._terms = jitted(read, functools.partial(evaluation.terms, self.model))
+        self._terms = jitted(read, self._evaluated)
         self._outputs = jitted(read, self._in_float32)
         self._place()
 
@@ -97,20 +95,27 @@ class JaxTrainer(TrainerState):
             drawn = {name: x[i] for name, x in batches.items()}
             return in_parts(make, arrays, drawn) if make else drawn
 
-        self._step.prepare(state, batch_of(0), without)
+        with self.strategy.computing():
+            self._step.prepare(state, batch_of(0), without)
 
         def body(i, carried):
             state, table = carried
             batch = batch_of(i)
-            state, row = self._step(state, schedule, batch, run_seed, i == measured, without)
+            with self.strategy.computing():
+                state, row = self._step(state, schedule, batch, run_seed, i == measured, without)
             return state, table.at[i].set(row)
 
         capacity = len(next(iter(batches.values())))
         table = jnp.zeros((capacity, len(self._step.columns)))
         return lax.fori_loop(0, count, body, (state, table))
 
+    def _evaluated(self, batch):
+        with self.strategy.computing():
+            return evaluation.terms(self.model, batch)
+
     def _in_float32(self, batch):
-        outputs = self.model(batch, training=False)
+        with self.strategy.computing():
+            outputs = self.model(batch, training=False)
         return {name: jnp.asarray(x, "float32") for name, x in outputs.items()}
 
     # --- helpers ---------------------------------------------------------------------------------
