@@ -31,8 +31,15 @@ def write(folder):
 
 
 def _kernels(runs):
-    rows = [["", ""], *([case, run["refused"] or "taken"] for case, run in runs.items())]
-    return "\n".join(["## Kernels of attention", "", *markdown_table(rows)])
+    rows = [["", ""], *([case, reason or "taken"] for case, reason in runs["refused"].items())]
+    times = [["kernel", "queries, warps, stages, keys by pairs", "microseconds"]]
+    for kernel, divisions in runs["microseconds"].items():
+        for division, found in divisions.items():
+            told = found if isinstance(found, str) else f"{found:.0f}"
+            times.append([kernel, division.strip("()"), told])
+    return "\n".join(
+        ["## Kernels of attention", "", *markdown_table(rows), "", *markdown_table(times)]
+    )
 
 
 def _steps(runs):

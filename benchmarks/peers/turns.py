@@ -32,7 +32,11 @@ def jax_trainer(shape, precision):
     from experiments.training.step.jax_trainer import JaxTrainer
     from experiments.training.step.trainer_state import StepOptions
     from official_bert import BertPretrainer, named_config
+    from official_bert.backend import pallas_attention
 
+    for name, fields in json.loads(os.environ.get("BENCHMARKED_BLOCKS", "{}")).items():
+        fields = {key: tuple(x) if isinstance(x, list) else x for key, x in fields.items()}
+        pallas_attention.CHOSEN[name == "True"] = pallas_attention.Blocks(**fields)
     config = named_config("base", **sizes(*shape[:3]))
     return JaxTrainer(
         lambda seed: BertPretrainer(config, seed=seed),

@@ -64,7 +64,11 @@ def layer_norm(x, gamma, beta, epsilon: float):
 def _layer_norm_forward(x, gamma, beta, epsilon):
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, axis=-1, keepdims=True)
-    variance = jnp.mean(jnp.square(wide - mean), axis=-1, keepdims=True)
+    if x.dtype == jnp.float32:
+        variance = jnp.mean(jnp.square(wide - mean), axis=-1, keepdims=True)
+    else:  # both sums in one reading; what float32 loses is far below what x was rounded by
+        square = jnp.mean(wide * wide, axis=-1, keepdims=True)
+        variance = jnp.maximum(square - mean * mean, 0.0)
     # Behind barriers these two numbers a row are stored; XLA would make sums of them again.
     mean, scale = lax.optimization_barrier((mean, lax.rsqrt(variance + epsilon)))
     y = ((wide - mean) * scale * gamma + beta).astype(x.dtype)

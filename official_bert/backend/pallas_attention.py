@@ -35,7 +35,7 @@ NEVER = -1e30  # the bias of what pads a length to whole tiles
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """Measured choices (benchmarks/gpu, `attention`): (queries, warps, stages) of each kernel.
+    """How kernels divide their work: (queries, warps, stages) of each.
 
     `by_keys` holds a pair of tiles where `pairs` is true, else one tile, and draws twice as much.
     """
@@ -47,8 +47,12 @@ class Blocks:
     pairs: bool = True
 
 
+# By whether one block holds a whole length; measured by benchmarks/gpu, `kernels`.
+CHOSEN = {True: Blocks(), False: Blocks(by_keys=(64, 4, 2), pairs=False)}
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5))
-def attention(qkv, bias, seed, rate: float, blocks: Blocks = Blocks(), interpret: bool = False):
+def attention(qkv, bias, seed, rate: float, blocks: Blocks | None = None, interpret: bool = False):
     """Return the context of every token: [B, L, 3, A, D] -> [B, L, A, D].
 
     Args:
@@ -56,7 +60,7 @@ def attention(qkv, bias, seed, rate: float, blocks: Blocks = Blocks(), interpret
       bias: added to the scores, [1 or B, 1 or L, L] of any float dtype; it gets no gradient.
       seed: int32 [3]: the seed of dropout, and the number of the first row in the whole batch.
       rate: of dropout; 0 for none.
-      blocks: how the kernels divide their work.
+      blocks: how the kernels divide their work; None: as `CHOSEN`.
       interpret: run on a CPU, for tests.
     """
     return _forward(qkv, bias, seed, rate, blocks, interpret)[0]
@@ -91,7 +95,10 @@ class _Part:
         return pl.program_id(0), head, keys
 
     def kept(self, keys, head, query, key):
-        """Draw masks of tiles, a bool tile each: queries from `query`, keys from `key` on."""
+        """Draw masks, a bool tile each: queries from `query`, keys from `key` on; None each without
+        dropout."""
+        if not self.rate:
+            return [None] * self.tiles
         shape = (self.tile, self.queries) if self.transposed else (self.queries, self.tile)
         row = lax.broadcasted_iota(jnp.int32, shape, int(self.transposed)) + query
         column = lax.broadcasted_iota(jnp.int32, shape, 1 - int(self.transposed))
@@ -113,7 +120,7 @@ class _Part:
     def scores(self, q, k, bias):
         """Return scores times log2(e), so that a power of two is their exponential."""
         product = _dot(k, q.T) if self.transposed else _dot(q, k.T)
-        return product * (q.shape[-1] ** -0.5 * LOG2E) + bias.astype(jnp.float32) * LOG2E
+        return product * (q.shape[-1] ** -0.5 * LOG2E) + bias.astype(jnp.float32)
 
 
 def _dot(a, b):
@@ -127,19 +134,15 @@ def _forward_kernel(x_ref, q_ref, bias_ref, seed_ref, o_ref, sum_ref, *, part):
     def body(j, carry):
         acc, top, total = carry
         first = j * part.tile * part.tiles
-        places = part.places(first)
-        scores = [part.scores(q, x_ref[at, 1, :], bias_ref[:, at]) for at in places]
-        new = functools.reduce(jnp.maximum, [top, *(jnp.max(s, axis=1) for s in scores)])
-        old = jnp.exp2(top - new)
-        weights = [jnp.exp2(s - new[:, None]) for s in scores]
-        total = total * old + sum(jnp.sum(p, axis=1) for p in weights)
-        if part.rate:
-            kept = part.kept(keys, head, block * part.queries, first)
-            weights = [jnp.where(k, p, 0.0) for k, p in zip(kept, weights, strict=True)]
-        acc = acc * old[:, None]
-        for p, at in zip(weights, places, strict=True):
-            acc = acc + _dot(p.astype(q.dtype), x_ref[at, 2, :])
-        return acc, new, total
+        kept = part.kept(keys, head, block * part.queries, first)
+        for at, keep in zip(part.places(first), kept, strict=True):
+            scores = part.scores(q, x_ref[at, 1, :], bias_ref[:, at])
+            new = jnp.maximum(top, jnp.max(scores, axis=1))
+            old, p = jnp.exp2(top - new), jnp.exp2(scores - new[:, None])
+            top, total = new, total * old + jnp.sum(p, axis=1)
+            p = jnp.where(keep, p, 0.0) if part.rate else p
+            acc = acc * old[:, None] + _dot(p.astype(q.dtype), x_ref[at, 2, :])
+        return acc, top, total
 
     rows = jnp.zeros((part.queries,), jnp.float32)
     carry = jnp.zeros(q.shape, jnp.float32), rows - jnp.inf, rows
@@ -148,26 +151,23 @@ def _forward_kernel(x_ref, q_ref, bias_ref, seed_ref, o_ref, sum_ref, *, part):
     sum_ref[...] = top + jnp.log2(total)
 
 
-def _one_block_kernel(x_ref, bias_ref, seed_ref, do_ref, sum_ref, dx_ref, *, part):
+def _one_block_kernel(x_ref, bias_ref, seed_ref, o_ref, do_ref, sum_ref, dx_ref, *, part):
     _, head, keys = part.program(seed_ref)
-    q, do, log_sum = x_ref[:, 0, :], do_ref[...], sum_ref[...][:, None]
-    places, factor = part.places(0), place_hash.scale(part.rate)
-    weights = [
-        jnp.exp2(part.scores(q, x_ref[at, 1, :], bias_ref[:, at]) - log_sum) for at in places
-    ]
-    slopes = [_dot(do, x_ref[at, 2, :].T) for at in places]
-    dropped = weights
-    if part.rate:
-        kept = part.kept(keys, head, 0, 0)
-        dropped = [jnp.where(k, p * factor, 0.0) for k, p in zip(kept, weights, strict=True)]
-        slopes = [jnp.where(k, s * factor, 0.0) for k, s in zip(kept, slopes, strict=True)]
-    along = sum(jnp.sum(p * s, axis=1) for p, s in zip(weights, slopes, strict=True))
+    q, do, factor = x_ref[:, 0, :], do_ref[...], place_hash.scale(part.rate)
+    log_sum = sum_ref[...][:, None]
+    along = jnp.sum(o_ref[...].astype(jnp.float32) * do.astype(jnp.float32), axis=1)[:, None]
     dq = jnp.zeros(q.shape, jnp.float32)
-    for at, p, kept_p, slope in zip(places, weights, dropped, slopes, strict=True):
-        dx_ref[at, 2, :] = _dot(kept_p.astype(do.dtype).T, do).astype(dx_ref.dtype)
-        ds = (p * (slope - along[:, None]) * q.shape[-1] ** -0.5).astype(q.dtype)
+    for at, keep in zip(part.places(0), part.kept(keys, head, 0, 0), strict=True):
+        k = x_ref[at, 1, :]
+        p = jnp.exp2(part.scores(q, k, bias_ref[:, at]) - log_sum)
+        slope, dropped = _dot(do, x_ref[at, 2, :].T), p
+        if part.rate:
+            dropped = jnp.where(keep, p * factor, 0.0)
+            slope = jnp.where(keep, slope * factor, 0.0)
+        dx_ref[at, 2, :] = _dot(dropped.astype(do.dtype).T, do).astype(dx_ref.dtype)
+        ds = (p * (slope - along) * q.shape[-1] ** -0.5).astype(q.dtype)
         dx_ref[at, 1, :] = _dot(ds.T, q).astype(dx_ref.dtype)
-        dq = dq + _dot(ds, x_ref[at, 1, :])
+        dq = dq + _dot(ds, k)
     dx_ref[:, 0, :] = dq.astype(dx_ref.dtype)
 
 
@@ -179,7 +179,7 @@ def _by_keys_kernel(x_ref, k_ref, bias_ref, seed_ref, do_ref, sum_ref, along_ref
     def body(i, carry):
         at = pl.ds(i * part.queries, part.queries)
         q, do, log_sum, along = x_ref[at, 0, :], do_ref[at, :], sum_ref[at], along_ref[at]
-        kept = part.kept(keys, head, i * part.queries, first) if part.rate else [None] * part.tiles
+        kept = part.kept(keys, head, i * part.queries, first)
         after = []
         for key, keep, (dk, dv) in zip(places, kept, carry, strict=True):
             bias = bias_ref[at if wide else slice(None), key].T
@@ -209,9 +209,7 @@ def _by_queries_kernel(
 
     def body(j, dq):
         first = j * part.tile * part.tiles
-        kept = [None] * part.tiles
-        if part.rate:
-            kept = part.kept(keys, head, block * part.queries, first)
+        kept = part.kept(keys, head, block * part.queries, first)
         for at, keep in zip(part.places(first), kept, strict=True):
             p = jnp.exp2(part.scores(q, x_ref[at, 1, :], bias_ref[:, at]) - log_sum[:, None])
             slope = _dot(do, x_ref[at, 2, :].T)
@@ -228,7 +226,7 @@ def _by_queries_kernel(
 # --- calls of kernels ----------------------------------------------------------------------------
 
 
-class _Calls:
+class Calls:
     """The kernels on arrays of one shape, padded to whole tiles.
 
     Args:
@@ -238,8 +236,9 @@ class _Calls:
     def __init__(self, qkv, bias, rate, blocks, interpret):
         self.rows, self.length, _, self.heads, self.width = qkv.shape
         self.whole = padded_length(self.length)
-        self.rate, self.blocks, self.interpret = rate, blocks, interpret
-        more = self.whole - self.length
+        self.rate, self.interpret = rate, interpret
+        self.blocks = blocks or CHOSEN[self.whole <= ONE_BLOCK]
+        more, bias = self.whole - self.length, bias * LOG2E
         self.qkv = jnp.pad(qkv, ((0, 0), (0, more), (0, 0), (0, 0), (0, 0))) if more else qkv
         if more:
             sides = ((0, 0), (0, more if bias.shape[1] > 1 else 0), (0, more))
@@ -299,8 +298,8 @@ _SEED = pl.BlockSpec((3,), lambda i, h, b: (0,))
 
 
 def _forward(qkv, bias, seed, rate, blocks, interpret):
-    calls = _Calls(qkv, bias, rate, blocks, interpret)
-    queries, warps, stages = blocks.forward
+    calls = Calls(qkv, bias, rate, blocks, interpret)
+    queries, warps, stages = calls.blocks.forward
     queries = min(queries, calls.whole)
     part = calls.part(queries, calls.whole // (calls.tile * calls.pair))
     shape = (calls.rows, calls.whole, calls.heads, calls.width)
@@ -317,22 +316,34 @@ def _forward(qkv, bias, seed, rate, blocks, interpret):
 
 def _backward(rate, blocks, interpret, kept, upstream):
     qkv, bias, seed, context, log_sum = kept
-    calls = _Calls(qkv, bias, rate, blocks, interpret)
-    do, gradient = calls.padded(upstream.astype(qkv.dtype)), (calls.qkv.shape, qkv.dtype)
+    calls = Calls(qkv, bias, rate, blocks, interpret)
+    do = calls.padded(upstream.astype(qkv.dtype))
     if calls.whole <= ONE_BLOCK:
-        _, warps, stages = blocks.one_block
-        (dx,) = calls.call(
-            _one_block_kernel, calls.part(calls.whole, 1), warps, stages, 1,
-            [(calls.qkv, calls.of_qkv()), (calls.bias, calls.of_bias()), (seed, _SEED),
-             (do, calls.of_context()), (log_sum, calls.of_rows())],
-            [(*gradient, calls.of_qkv())],
-            "attention_backward",
-        )  # fmt: skip
-        return dx[:, : calls.length], None, None
-    along = jnp.sum(context.astype(jnp.float32) * do.astype(jnp.float32), axis=-1)
-    along = along.transpose(0, 2, 1)  # [B, A, L]
-    queries, warps, stages = blocks.by_keys
-    tiles = calls.pair if blocks.pairs else 1
+        dx = one_block(calls, seed, context, do, log_sum)
+    else:
+        along = jnp.sum(context.astype(jnp.float32) * do.astype(jnp.float32), axis=-1)
+        along = along.transpose(0, 2, 1)  # [B, A, L]
+        dx = by_queries(calls, seed, do, log_sum, along, by_keys(calls, seed, do, log_sum, along))
+    return dx[:, : calls.length], None, None
+
+
+def one_block(calls, seed, context, do, log_sum):
+    """Return the gradient of qkv where all queries and keys are in one block."""
+    _, warps, stages = calls.blocks.one_block
+    (dx,) = calls.call(
+        _one_block_kernel, calls.part(calls.whole, 1), warps, stages, 1,
+        [(calls.qkv, calls.of_qkv()), (calls.bias, calls.of_bias()), (seed, _SEED),
+         (context, calls.of_context()), (do, calls.of_context()), (log_sum, calls.of_rows())],
+        [(calls.qkv.shape, do.dtype, calls.of_qkv())],
+        "attention_backward",
+    )  # fmt: skip
+    return dx
+
+
+def by_keys(calls, seed, do, log_sum, along):
+    """Return the gradients of keys and values, in their places of the gradient of qkv."""
+    queries, warps, stages = calls.blocks.by_keys
+    tiles = calls.pair if calls.blocks.pairs else 1
     size = calls.tile * tiles
     part = calls.part(queries, calls.whole // queries, tiles, transposed=True)
     (dx,) = calls.call(
@@ -340,10 +351,15 @@ def _backward(rate, blocks, interpret, kept, upstream):
         [(calls.qkv, calls.of_qkv()), (calls.qkv, calls.of_qkv(size)),
          (calls.bias, calls.of_bias(keys=size)), (seed, _SEED), (do, calls.of_context()),
          (log_sum, calls.of_rows()), (along, calls.of_rows())],
-        [(*gradient, calls.of_qkv(size))],
+        [(calls.qkv.shape, do.dtype, calls.of_qkv(size))],
         "attention_backward_by_keys",
     )  # fmt: skip
-    queries, warps, stages = blocks.by_queries
+    return dx
+
+
+def by_queries(calls, seed, do, log_sum, along, dx):
+    """Write the gradient of queries into what `by_keys` returned."""
+    queries, warps, stages = calls.blocks.by_queries
     part = calls.part(queries, calls.whole // (calls.tile * calls.pair))
     (dx,) = calls.call(
         _by_queries_kernel, part, warps, stages, calls.whole // queries,
@@ -351,10 +367,10 @@ def _backward(rate, blocks, interpret, kept, upstream):
          (calls.bias, calls.of_bias(queries)), (seed, _SEED), (do, calls.of_context(queries)),
          (log_sum, calls.of_rows(queries)), (along, calls.of_rows(queries)),
          (dx, calls.of_qkv(queries))],
-        [(*gradient, calls.of_qkv(queries))],
+        [(calls.qkv.shape, do.dtype, calls.of_qkv(queries))],
         "attention_backward_by_queries", {7: 0},
     )  # fmt: skip
-    return dx[:, : calls.length], None, None
+    return dx
 
 
 attention.defvjp(_forward, _backward)
