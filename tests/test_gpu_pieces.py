@@ -1,6 +1,8 @@
 """`benchmarks.gpu`: pieces keep what they found and go on; nothing is timed here."""
 
 import argparse
+import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu import __main__ as command
-from benchmarks.gpu import equality, report, steps, tables
+from benchmarks.gpu import equality, kernels, report, steps, tables
 from benchmarks.gpu.results import Results
 from official_bert.common.errors import UserError
 
@@ -174,8 +176,8 @@ def test_contestants_side_by_side_fit_the_memory_and_the_cores(options, monkeypa
     asked = steps.asked_of(options)
     names = [pair[0][0].partition(":")[0] for pair in asked]
     assert names[:4] == ["base 128", "base 512", "large 128", "large 512"]
-    assert len(names) == 10 and names[-1] == "base 512, 65,536 tokens"
-    for options.memory_gib, expected in ((0, 1), (78, 2), (139, 3)):
+    assert len(names) == 10 and names[5] == "base 512, 65,536 tokens"
+    for options.memory_gib, expected in ((0, 1), (78, 2), (139, 4)):
         together = [asked[0]]
         for pair in asked[1:]:
             if not steps._fits([*together, pair], options):
@@ -245,3 +247,27 @@ def test_a_table_that_is_stopped_has_ended(options, monkeypatch):
     with pytest.raises(SystemExit):
         tables.table("table5", options)
     assert Process.told == ["waited for", "to end", "waited for"]
+
+
+def test_divisions_of_kernels_are_checked_told_and_taken_by_the_steps(options, monkeypatch):
+    found = {
+        "refused": {"length 128": "", "length 20": "no memory"},
+        "microseconds": {"forward, length 128": {"(64, 4, 2)": 51.3, "(128, 8, 2)": "an error"}},
+        "chosen": {"True": {"forward": [64, 4, 2]}},
+    }
+    ran = []
+
+    def run(command, **how):
+        ran.append(command)
+        return argparse.Namespace(stdout=f"a warning\n{json.dumps(found)}\n", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.delenv(kernels.BLOCKS, raising=False)
+    for _ in range(2):
+        assert not kernels.run("kernels", options)  # one of them is refused
+        assert json.loads(os.environ.pop(kernels.BLOCKS)) == found["chosen"]
+    assert len(ran) == 1
+    report.write(options.output)
+    told = (options.output / "gpu.md").read_text()
+    assert "| length 128 | taken |" in told and "| length 20 | no memory |" in told
+    assert "| 64, 4, 2 | 51 |" in told and "an error" in told

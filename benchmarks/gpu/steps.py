@@ -82,8 +82,9 @@ def asked_of(options):
     sizes = sorted(options.shapes.split(","), key=FIRST.index)
     lengths = list(map(int, options.lengths.split(",")))
     shapes = [(size, length, options.tokens) for size in sizes for length in lengths]
-    if options.more_tokens:
-        shapes += [(sizes[0], length, options.more_tokens) for length in lengths]
+    if options.more_tokens:  # behind those of the two largest sizes
+        more = [(sizes[0], length, options.more_tokens) for length in lengths]
+        shapes[2 * len(lengths) : 2 * len(lengths)] = more
     return [
         [(_part(one, options, name), name, *SCRIPTS[name], shape(*one)) for name in SCRIPTS]
         for one in shapes
@@ -138,7 +139,7 @@ def gib(shape):
     Attention is taken to be one kernel, of either contestant.
     """
     layers, width, _, rows, length, predictions = shape
-    kept = rows * length * layers * 40 * width
+    kept = rows * length * layers * 32 * width
     weights = 20 * (layers * 12 * width**2 + 31_000 * width)
     return 1.5 + (kept + weights + 14 * rows * predictions * 30_522) / 2**30
 
