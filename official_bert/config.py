@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import write_json
 from official_bert.common.json_files import fields_of, read_json
+from official_bert.common.typed import fits, said
 from official_bert.extension import find, names
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
@@ -347,11 +348,8 @@ def parts_named(what: str, num_blocks: int) -> list[int]:
 
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
-    # bool is an int to Python, and JSON writes 0.0 as 0: neither must slip through or be refused.
-    kind: Any = field.type
-    expected = (int, float) if kind is float else kind
-    if isinstance(value, bool) != (kind is bool) or not isinstance(value, expected):
-        raise UserError(f"BertConfig.{field.name} must be {kind.__name__}, not {value!r}")
+    if not fits(value, field.type):
+        raise UserError(f"BertConfig.{field.name} must be {said(field.type)}, not {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"BertConfig.{field.name} must be a finite number, not {value!r}")
     if isinstance(value, int) and abs(value) >= 1 << 31:

@@ -12,12 +12,11 @@ Modules of tasks are imported when they are asked for, so that listing the names
 import importlib
 import inspect
 import os
-import types
-import typing
 
 from data_prep.tasks.task import Task
 from official_bert import extension
 from official_bert.common.errors import UserError, meant
+from official_bert.common.typed import typed
 
 # name: (module of this package, class, options that the name stands for); extensions add others
 TASKS = {
@@ -66,13 +65,11 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
         )
     for option, value in task_options.items():
         hint = valid[option].annotation
+        value = os.fspath(value) if isinstance(value, os.PathLike) else value
         try:
-            task_options[option] = _typed(value, hint)
-        except TypeError:
-            wanted = hint.__name__ if isinstance(hint, type) else hint
-            raise UserError(
-                f"option {option} of task {name} is {value!r}, expected {wanted}"
-            ) from None
+            task_options[option] = typed(value, hint, digits=True)
+        except TypeError as error:
+            raise UserError(f"option {option} of task {name} is {value!r}, {error}") from None
     task = task_class(data_dir, **fixed, **task_options)
     task.name = name
     return task
@@ -132,27 +129,6 @@ def _find(name: str):
         return name, extension.find("tasks", name, TASKS), {}
     module, class_name, fixed = TASKS[name]
     return name, getattr(importlib.import_module(f"data_prep.tasks.{module}"), class_name), fixed
-
-
-def _typed(value, hint):
-    """`value` as the type `hint`: str, int, float, bool, a list or tuple of one, or some of these.
-
-    Command lines read digits as a whole number, which may stand for a text or a float too.
-    Raises: TypeError.
-    """
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    plain = tuple(kind for kind in kinds if isinstance(kind, type))
-    elements = [typing.get_args(kind)[0] for kind in kinds if kind not in plain]
-    is_bool = isinstance(value, bool)  # which Python counts among the ints
-    if isinstance(value, plain) and (not is_bool or bool in plain):
-        return value
-    if float in plain and isinstance(value, int) and not is_bool:
-        return float(value)
-    if str in plain and isinstance(value, (int, os.PathLike)) and not is_bool:
-        return str(value)
-    if elements and isinstance(value, (list, tuple)):
-        return [_typed(item, elements[0]) for item in value]
-    raise TypeError
 
 
 def _plain(name: str) -> str:

@@ -12,24 +12,15 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.outside_files import read_bytes
+from official_bert.common.typed import OF_JSON, as_tuple, fits, outer, said
 
 MOST_BYTES = 64_000_000
 MOST_DEPTH = 64
 _HALVES = re.compile("[\ud800-\udfff]")
-_KINDS = {
-    dict: "a JSON object",
-    list: "a list",
-    tuple: "a tuple",
-    str: "a text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    type(None): "nothing",
-}
 
 
 def read_json(
@@ -74,7 +65,7 @@ def parse_json(
     if _is_deeper(value, MOST_DEPTH):
         raise UserError(f"{where}: nested too deeply; at most {MOST_DEPTH} levels are read")
     if kind is not None and not isinstance(value, kind):
-        raise UserError(f"{where}: expected {_KINDS[kind]}, not {shorten(value)}")
+        raise UserError(f"{where}: expected {said(kind)}, not {shorten(value)}")
     return value
 
 
@@ -93,14 +84,11 @@ def field(
     Raises:
       UserError: the field is missing or of another kind; the message names file and field.
     """
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    expected = " or ".join(_KINDS[each] for each in kinds)
     if name not in fields:
-        raise UserError(f"{where}: the field {name} is missing; it must be {expected}")
-    value = fields[name]
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
-        raise UserError(f"{where}: {name} must be {expected}, not {shorten(value)}")
-    return value
+        raise UserError(f"{where}: the field {name} is missing; it must be {said(kind)}")
+    if not fits(fields[name], kind):
+        raise UserError(f"{where}: {name} must be {said(kind)}, not {shorten(fields[name])}")
+    return fields[name]
 
 
 def list_of(
@@ -118,26 +106,21 @@ def list_of(
 
 
 def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> dict[str, Any]:
-    """`values` as arguments of a dataclass: each of the kind of its field's default, which may be
-    a truth, a number, a text, a tuple (a list in JSON), a dictionary, or None for one of several.
+    """Return values as arguments of a dataclass: each of the type of its field, a list of JSON as
+    the tuple it stands for. Elements are the dataclass's to check.
 
     Raises:
-      UserError: there is no such field, or a value is of another kind.
+      UserError: there is no such field, or a value is of another type.
     """
-    own = dataclasses.fields(kind)
-    if unknown := sorted(values.keys() - {one.name for one in own}):
-        known = ", ".join(one.name for one in own)
+    hints = {one.name: one.type for one in dataclasses.fields(kind)}
+    if unknown := sorted(values.keys() - hints.keys()):
+        known = ", ".join(hints)
         raise UserError(f"{where}: unknown field {', '.join(unknown)}; the fields are {known}")
-    found = {}
-    for one in own:
-        if one.name not in values:
-            continue
-        made = one.default_factory is not dataclasses.MISSING
-        default = one.default_factory() if made else one.default
-        kinds = {float: (int, float), tuple: (list, tuple), type(None): get_args(one.type)}
-        value = field(values, one.name, kinds.get(type(default), type(default)), where)
-        found[one.name] = tuple(value) if isinstance(default, tuple) else value
-    return found
+    given = {name: hint for name, hint in hints.items() if name in values}
+    return {
+        name: as_tuple(field(values, name, outer(hint), where), hint)
+        for name, hint in given.items()
+    }
 
 
 def shorten(value: Any, most: int = 80) -> str:
@@ -146,8 +129,8 @@ def shorten(value: Any, most: int = 80) -> str:
     Values that JSON does not have (bytes, dates, decimals of Parquet) are written as in Python.
     """
     if _is_deeper(value, MOST_DEPTH):
-        return f"{_KINDS[type(value)]} nested too deeply"
-    is_json = isinstance(value, tuple(_KINDS))
+        return f"{said(type(value))} nested too deeply"
+    is_json = isinstance(value, OF_JSON)
     text = json.dumps(value, ensure_ascii=False, default=repr) if is_json else repr(value)
     return text if len(text) <= most else text[:most] + "..."
 

@@ -29,7 +29,7 @@ def test_written_and_read_back():
         ("masked", "objective='masked'; it is one of masked_lm, next_token"),
         ({"fraction": 0.3}, "objective=None; it is one of"),
         ({"name": "next_token", "share": 0.3}, "objective next_token: .* share; the .* fraction"),
-        ({"name": "next_token", "fraction": "x"}, "next_token: fraction must be a whole .*, not "),
+        ({"name": "next_token", "fraction": "x"}, "next_token: fraction must be a number, not "),
     ],
 )
 def test_what_is_no_objective(written, message):

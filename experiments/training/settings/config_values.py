@@ -2,9 +2,7 @@
 and JSON, in the folders of runs and in the keys of a table's cells."""
 
 import dataclasses
-import inspect
 import json
-import types
 import typing
 
 from data_prep.jobs.output_folder import differing
@@ -12,6 +10,7 @@ from experiments.training.settings.config import Phase
 from experiments.training.settings.options import class_of, flat, names_for, replaced
 from official_bert.common.errors import UserError, meant
 from official_bert.common.json_files import fields_of, parse_json, shorten
+from official_bert.common.typed import parsed, typed
 from official_bert.config import BertConfig, named_config
 from official_bert.extension import find, names
 
@@ -116,64 +115,13 @@ def unknown_field(kind, key):
 
 
 def _typed(value, hint, name):
-    """`value` as the type `hint`; strings (of a command line) are parsed."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _typed_union(value, typing.get_args(hint), name)
-    if origin is tuple or hint is tuple:
-        return _typed_tuple(value, hint, name)
-    if isinstance(value, str) and hint is not str:
-        return _parse(value, hint, name)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    right = isinstance(value, origin or hint)
-    if not right or (hint is int and isinstance(value, bool)):
-        raise _type_error(value, hint, name)
-    return value
-
-
-def _typed_union(value, hints, name):
-    for hint in sorted(hints, key=lambda h: not (inspect.isclass(h) and isinstance(value, h))):
-        if hint is type(None) and value in (None, "", "None", "none"):
-            return None
-        try:
-            return _typed(value, hint, name)
-        except UserError:
-            continue
-    raise _type_error(value, hints[0], name)
-
-
-def _typed_tuple(value, hint, name):
-    elements = typing.get_args(hint) or (str, ...)
-    if isinstance(value, str):
-        value = [part for part in value.strip("()[] ").split(",") if part.strip()]
-        value = [part.strip() for part in value]
-    if not isinstance(value, (list, tuple)) or (
-        ... not in elements and len(value) != len(elements)
-    ):
-        raise _type_error(value, hint, name)
-    return tuple(_typed(item, elements[0], name) for item in value)
-
-
-def _parse(text, hint, name):
+    """Return a value as the type `hint`; text of a command line is parsed."""
     try:
-        if hint is bool:
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        if hint is int:
-            return int(text) if "e" not in text.lower() else _whole(float(text))
-        if hint is float:
-            return float(text)
-        if hint is dict:
-            return parse_json(text, name)
-    except (KeyError, ValueError, OverflowError) as error:
-        raise _type_error(text, hint, name) from error
-    raise _type_error(text, hint, name)
-
-
-def _whole(number):
-    if number != int(number):
-        raise ValueError(number)
-    return int(number)
+        if not isinstance(value, str):
+            return typed(value, hint)
+        return parse_json(value, name) if hint is dict else parsed(value, hint)
+    except TypeError as error:
+        raise UserError(f"{name}={value}: {error}") from None
 
 
 def guess(value):
@@ -184,11 +132,6 @@ def guess(value):
         return json.loads({"True": "true", "False": "false"}.get(value, value))
     except ValueError:
         return value
-
-
-def _type_error(value, hint, name):
-    kind = getattr(hint, "__name__", str(hint))
-    return UserError(f"{name}={value}: expected {kind}")
 
 
 def to_dict(config):

@@ -42,14 +42,14 @@ def test_fixed_options_cannot_be_changed():
 @pytest.mark.parametrize(
     ("task", "option", "value", "wanted"),
     [
-        ("text_classification", "dev_fraction", "abc", "float"),
-        ("text_classification", "dev_fraction", True, "float"),
-        ("text_classification", "text_column", None, "str"),
-        ("text_classification", "labels", ["ham", None], "str | list[str] | tuple[str, ...]"),
-        ("squad_v1.1", "doc_stride", "abc", "int"),
-        ("squad_v1.1", "doc_stride", 64.5, "int"),
-        ("swag", "num_choices", "x", "int"),
-        ("swag", "num_choices", True, "int"),
+        ("text_classification", "dev_fraction", "abc", "a number"),
+        ("text_classification", "dev_fraction", True, "a number"),
+        ("text_classification", "text_column", None, "a text"),
+        ("text_classification", "labels", ["ham", None], "a text or a list, each a text"),
+        ("squad_v1.1", "doc_stride", "abc", "a whole number"),
+        ("squad_v1.1", "doc_stride", 64.5, "a whole number"),
+        ("swag", "num_choices", "x", "a whole number"),
+        ("swag", "num_choices", True, "a whole number"),
     ],
 )
 def test_options_of_another_type(task, option, value, wanted):
