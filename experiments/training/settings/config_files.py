@@ -27,6 +27,7 @@ from data_prep.tasks import docstring_of, options_of
 from experiments.training.settings.config_values import guess, override, unknown_field
 from experiments.training.settings.options import classes_for, names_for
 from official_bert.common.errors import UserError, meant
+from official_bert.common.typed import said
 from official_bert.extension import places
 
 flags.disclaim_key_flags()  # --help shows them as the command's own
@@ -207,7 +208,7 @@ def _entries(node, flag):
         elif field.name == "task_options" and node.task:
             yield from _task_options(node.task, value, name)
         else:
-            yield name, value, _type_name(hints[field.name]), about
+            yield name, value, said(hints[field.name]), about
     for kind in classes_for(type(node)):
         yield from _entries(kind.of(node), flag)
 
@@ -225,7 +226,7 @@ def _task_options(task, chosen, flag):
     comments = arguments(docstring_of(task))
     for name, option in options_of(task).items():
         value, about = chosen.get(name, option.default), comments.get(name, "")
-        yield f"{flag}.{name}", value, _type_name(option.annotation), about
+        yield f"{flag}.{name}", value, said(option.annotation), about
 
 
 def _comments(kind):
@@ -248,11 +249,6 @@ def _shown(value):
     if callable(value) or isinstance(value, dict):
         return "" if not value else str(value)
     return str(value)
-
-
-def _type_name(hint):
-    name = hint.__name__ if inspect.isclass(hint) and not typing.get_args(hint) else str(hint)
-    return re.sub(r"\b[a-z_]\w*(?:\.\w+)*\.(?=\w)", "", name)
 
 
 def define_flags(function):

@@ -283,17 +283,22 @@ def test_help_lists_fields_options_and_what_differs_among_several():
     shown = config_files.help_of(
         load_config("text_classification:small"), "text_classification:small"
     )
-    assert "--config.learning_rate=0.0003  (float)\n" in shown
-    assert "  --config.task_options.text_column=  (str)\n      names of the text columns;" in shown
-    assert "--config.task_options.dev_fraction=0.1  (float)" in shown
-    assert "--config.patience=0  (int)\n      Evaluations in a row without a new best" in shown
+    assert "--config.learning_rate=0.0003  (a number)\n" in shown
+    assert (
+        "  --config.task_options.text_column=  (a text)\n      names of the text columns;" in shown
+    )
+    assert "--config.task_options.dev_fraction=0.1  (a number)" in shown
+    assert (
+        "--config.patience=0  (a whole number)\n      Evaluations in a row without a new best"
+        in shown
+    )
     own = {field.name for field in dataclasses.fields(FinetuneConfig)} - {"model_options"}
     for name in (*own, *names_for(FinetuneConfig)):
         assert f"--config.{name}=" in shown
     phases = (Phase("a"), Phase("a", num_train_steps=7))
     shown = config_files.help_of(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
-    assert "--config.bert.hidden_size=768  (int)" in shown
-    assert "--config.phases.0.records=a  (str)" in shown
+    assert "--config.bert.hidden_size=768  (a whole number)" in shown
+    assert "--config.phases.0.records=a  (a text)" in shown
     assert "--config.phases.1.num_train_steps=7" in shown
     assert "--config.phases.1.records" not in shown
     table = config_files.help_of(load_config("table5:smoke"), "table5:smoke")
@@ -338,7 +343,7 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
         _, out, _ = run(command, "--help")
         assert flag in out and "python -m experiments." in out
     _, out, _ = run("pretrain", "--config=pretrain:continue", "--help")
-    assert "--config.phases.0.max_seq_length=0  (int)" in out
+    assert "--config.phases.0.max_seq_length=0  (a whole number)" in out
     code, _, message = run("pretrain", "--config=pretrain:tiny", "--config.sead=1", "--workdir=w")
     assert code == 2 and 'did you mean "seed"?' in message
     code, _, message = run("finetune", "--workdir=w")
