@@ -5,8 +5,7 @@
 judges the claims by today's analysis. It writes results.json, report.html, report.md and plots/,
 there or in --output, which gets the archives too. It needs no data: what the analysis asks of
 single examples is in archives/.
-Without archives it takes the variance from examples that results.json keeps. Where --workdir is a
-folder of tables, it writes claims.md: their claims side by side.
+Where --workdir is a folder of tables, it writes claims.md: their claims side by side.
 """
 
 from data_prep.jobs import command_flags
@@ -44,8 +43,8 @@ def again(workdir: str, output: str = "", strict: bool = False):
 
     Returns: (the results, what was written as `report.write` returns it)
     Raises:
-      UserError: results or archives are damaged, a file is not this project's, the output holds
-        another table, or `strict`.
+      UserError: results or archives are damaged or missing, a file is not this project's, the
+        output holds another table, or `strict`.
     """
     path = local_path(workdir) / "results.json"
     results = report.read(path)

@@ -16,9 +16,9 @@ The encoder runs over the texts once; its vectors are kept with the features (so
 OFFICIAL_BERT_CACHE or ~/.cache/official_bert) and shared by the six frozen rows.
 
 Expected at paper scale: dev F1 96.4 fine-tuned, 96.1 for the concatenation of the last four layers.
-Expected at cpu scale (as in experiments/results/table7/cpu): dev F1 90.1 fine-tuned, 89.8 for the
-concatenation of the last four layers; the embeddings and the last layer, which MiniLM was trained
-to average over a sentence, four to six points below.
+Expected at cpu scale, as in a run that kept no scores of single examples: dev F1 90.1 fine-tuned,
+89.8 for the concatenation of the last four layers; the embeddings and the last layer, which MiniLM
+was trained to average over a sentence, four to six points below.
 """
 
 import dataclasses

@@ -55,19 +55,21 @@ def write(grid: Grid, folder: Path) -> list[Path]:
     return paths
 
 
-def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]] | None:
-    """(row, column) -> the runs in a table's results, each with the influence of its examples.
+def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]]:
+    """Return (row, column) -> the runs in a table's results, with the influence of their examples.
 
     Args:
       folder: of the archives.
 
-    Returns: None where the folder has none.
     Raises:
-      UserError: an archive is damaged, or lacks a run of the results.
+      UserError: there are none, one is damaged, or a run of the results is in none.
     """
     paths = sorted(folder.glob("seed-*.tar.gz"))
     if not paths:
-        return None
+        raise UserError(
+            f"{folder} has no archives (seed-*.tar.gz): claims are judged by the scores of single "
+            "examples, which they keep; experiments.ablate writes them beside results.json"
+        )
     metrics = {column["label"]: column["metric"] for column in results["columns"]}
     found = {}
     with tempfile.TemporaryDirectory() as cells:

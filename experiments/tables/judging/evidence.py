@@ -24,8 +24,6 @@ class Evidence:
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       samples: column -> name of its set of evaluation examples, where several columns share one.
       paper: (row, column) -> the paper's number.
-      known: (column, rows of a difference, or one row) and ("", claim) -> what `intervals.effect`
-        takes as `known`, where the runs have no influences.
     """
 
     runs: Mapping[tuple[str, str], Sequence[Run]]
@@ -39,7 +37,6 @@ class Evidence:
     plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
     samples: Mapping[str, str] = dataclasses.field(default_factory=dict)
     paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
-    known: Mapping = dataclasses.field(default_factory=dict)
 
     def column(self, label: str) -> dict[str, list[Run]]:
         """row -> runs, in the units that are compared."""
@@ -67,21 +64,6 @@ class Evidence:
         rows = [row for row in rows if (row in self.pretrained) in kinds]
         return [row for row in rows if row not in self.random_rows and row not in self.plateau]
 
-    def effect(self, weights: Mapping, label: str, constant=0.0, known=None) -> Effect | None:
-        """A weighted sum of a column's rows, in the units that are compared."""
-        known = known or self._known(weights, label)
-        return effect(weights, self.column(label), self.pool(weights), constant, known)
-
-    def _known(self, weights, label):
-        whole = self.known.get((label, frozenset(weights)))
-        if whole or not self.known:
-            return whole
-        # Of rows apart, as if each had examples of its own: more variance than pairs have.
-        parts = [self.known.get((label, frozenset([row]))) for row in weights]
-        if None in parts:
-            return None
-        squares = [weight**2 for weight in weights.values()]
-        variance, _, residual = (
-            sum(w * part[i] for w, part in zip(squares, parts, strict=True)) for i in range(3)
-        )
-        return variance, min(part[1] for part in parts), residual
+    def effect(self, weights: Mapping, label: str, constant=0.0) -> Effect | None:
+        """Return a weighted sum of a column's rows, in the units that are compared."""
+        return effect(weights, self.column(label), self.pool(weights), constant)

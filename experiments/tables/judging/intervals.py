@@ -183,7 +183,6 @@ def effect(
     column: Mapping[str, Sequence[Run]],
     pool: Sequence[str] = (),
     constant: float = 0.0,
-    known: tuple[float, int, float] | None = None,
 ) -> Effect | None:
     """The sum of rows' means, each times its weight, less `constant`; the module says how.
 
@@ -192,8 +191,6 @@ def effect(
       column: row -> its runs.
       pool: further rows from which the variance between replicates is taken; those that lack a run
         of the compared ones are left out.
-      known: (variance from examples, number of examples, variance from runs and examples together)
-        where they were computed before and the examples' scores are not at hand.
 
     Returns: None where the rows of the sum share no seeds.
     """
@@ -220,9 +217,6 @@ def effect(
         of_replicates = [np.mean([scores[key] for key in keys], axis=0) for keys in replicates]
         *examples, residual = from_examples(np.array(of_replicates))
         number = len(of_replicates[0])
-    elif known:
-        variance, number, residual = known
-        examples = (variance, number - 1)
     residual = min(residual, between[0])
     restart = between[0] - residual
     if len(by_seed) > 1:

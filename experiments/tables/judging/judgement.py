@@ -1,7 +1,7 @@
 """The judgement of a table's claims, from its results.
 
-`gather` reads nothing but the results (results.json) and, where they are at hand, the scores by
-example of its runs: when a table has just been run, and years later from what is committed of it
+`gather` reads nothing but the results (results.json) and the scores by example of its runs: when a
+table has just been run, and years later from what is committed of it
 (`experiments.tables.judging.archives`).
 """
 
@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from experiments.tables.judging.evidence import Evidence
-from experiments.tables.judging.intervals import Effect, Run
+from experiments.tables.judging.intervals import Effect
 from experiments.tables.judging.verdicts import (
     Finding,
     Verdict,
@@ -19,7 +19,7 @@ from experiments.tables.judging.verdicts import (
     judge,
     row_effect,
 )
-from experiments.tables.planning.claims import SHARE, Claim, Comparison
+from experiments.tables.planning.claims import Claim, Comparison
 from experiments.training.pretraining.heldout import main_loss
 
 # Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
@@ -27,12 +27,11 @@ from experiments.training.pretraining.heldout import main_loss
 _PLATEAU_DEPTH = 1.0
 
 
-def judge_results(results: dict, claims: Sequence[Claim], runs: Mapping | None = None) -> None:
-    """Puts into the results of a table the verdicts on claims and every row's own interval.
+def judge_results(results: dict, claims: Sequence[Claim], runs: Mapping) -> None:
+    """Put into the results of a table the verdicts on claims and every row's own interval.
 
     Args:
-      runs: (row, column) -> runs with the influence of each example; None: what `results` keeps of
-        them, and of the variance from examples what an earlier judgement wrote there.
+      runs: (row, column) -> `intervals.Run`s with the influence of each example.
     """
     evidence = gather(results, runs)
     for row in results["rows"]:
@@ -60,20 +59,11 @@ def claims_of(results: dict) -> tuple[Claim, ...]:
     )
 
 
-def gather(results: dict, runs: Mapping | None = None) -> Evidence:
-    """The evidence in a table's results; `runs` as for `judge_results`."""
+def gather(results: dict, runs: Mapping) -> Evidence:
+    """Return the evidence in a table's results; `runs` as for `judge_results`."""
     columns, rows = results["columns"], results["rows"]
     models = {model["name"]: model for model in results["scale_facts"]["models"]}
     perplexities = frozenset(c["label"] for c in columns if c["metric"].endswith("perplexity"))
-    known = {}
-    if runs is None:
-        known = _known_variances(results)
-        runs = {
-            (row["label"], column): [Run(*values[:3]) for values in cell["values"]]
-            for row in rows
-            for column, cell in row["cells"].items()
-            if "values" in cell
-        }
     of_rows = {row["label"]: models[row["variant"]] for row in rows}
     return Evidence(
         runs,
@@ -102,7 +92,6 @@ def gather(results: dict, runs: Mapping | None = None) -> Evidence:
             # With another data set's number there is nothing to compare.
             if c["label"] == c["paper_column"] and row["cells"][c["label"]]["paper"] is not None
         },
-        known=known,
     )
 
 
@@ -119,43 +108,6 @@ def _plateau(model: dict) -> str:
         return ""
     said = f"held-out loss {max(stuck):.2f}, word frequencies alone {alone[name]:.2f}"
     return said if len(stuck) == len(losses) else f"{len(stuck)} of {len(losses)} seeds; {said}"
-
-
-def _known_variances(results: dict) -> dict:
-    """(column, rows) -> (variance from examples, their number, variance from runs and examples
-    together), of each difference that was judged and of each row alone; ("", claim) -> those of the
-    claim's mean effect."""
-    known = {}
-    for row in results["rows"]:
-        for column, cell in row["cells"].items():
-            if cell.get("interval"):
-                known[column, frozenset([row["label"]])] = _variances(cell["interval"])
-    for verdict in results["verdicts"]:
-        if verdict["mean_effect"]:
-            known["", verdict["name"]] = _variances(verdict["mean_effect"])
-        for finding in verdict["findings"]:
-            if finding["effect"] is not None:
-                rows = frozenset(filter(None, (finding[n] for n in ("better", "worse", "whole"))))
-                known[finding["column"], rows] = _variances(finding, _way(results, finding))
-    return {key: value for key, value in known.items() if value}
-
-
-def _way(results: dict, finding: dict) -> float:
-    """What one percent of a share stands for, in the column's units; 1 for a difference."""
-    if finding["kind"] != SHARE:
-        return 1.0
-    means = {row["label"]: row["cells"][finding["column"]]["mean"] for row in results["rows"]}
-    return (means[finding["whole"]] - means[finding["worse"]]) / 100
-
-
-def _variances(values: dict, unit: float = 1.0) -> tuple[float, int, float] | None:
-    if not values["examples"]:
-        return None
-    variance = values["variance"]
-    if unit != 1.0:
-        # To 12 digits: on the way to percent and back the last ones would move with every report.
-        variance = {source: float(f"{unit**2 * part:.12g}") for source, part in variance.items()}
-    return variance["examples"], values["examples"], variance["residual"]
 
 
 def _verdict_values(verdict: Verdict) -> dict[str, Any]:

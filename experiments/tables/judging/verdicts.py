@@ -220,11 +220,10 @@ def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
     tables = [evidence.column(column) for column in columns]
     if not weights or any(row not in table for row in weights for table in tables):
         return None
-    known = evidence.known.get(("", claim.name))
     if len(columns) == 1:
-        return evidence.effect(weights, columns[0], known=known)
+        return evidence.effect(weights, columns[0])
     samples = [evidence.samples.get(column, column) for column in columns]
-    return effect(weights, average(tables, samples), evidence.pool(weights), known=known)
+    return effect(weights, average(tables, samples), evidence.pool(weights))
 
 
 def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Effect | None:

@@ -3,10 +3,10 @@
 import copy
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 from damage import flipped
 
@@ -108,7 +108,8 @@ def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
 def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
     folder = tmp_path / "archives"
     folder.mkdir()
-    assert archives.runs(squad, folder) is None
+    with pytest.raises(UserError, match="has no archives .*experiments.ablate writes them"):
+        archives.runs(squad, folder)
     whole = (RESULTS / "table5" / "squad" / "archives" / "seed-6.tar.gz").read_bytes()
     (folder / "seed-6.tar.gz").write_bytes(whole)
     with pytest.raises(UserError, match="lacks the run"):
@@ -200,7 +201,8 @@ def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
 def test_a_failed_cell_is_a_hole_with_its_reason(squad):
     holed = copy.deepcopy(squad)
     holed["rows"][1]["cells"]["SQuAD"] = {"paper": 87.9, "hole": "killed (signal 9)"}
-    judgement.judge_results(holed, judgement.claims_of(holed))
+    runs = archives.runs(holed, RESULTS / "table5" / "squad" / "archives")
+    judgement.judge_results(holed, judgement.claims_of(holed), runs)
     made = report.markdown(holed, {})
     assert "- No NSP, SQuAD: killed (signal 9)" in made and "| failed |" in made
     claim = next(v for v in holed["verdicts"] if v["name"] == "left to right")
@@ -240,6 +242,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     with pytest.raises(UserError, match="results.json: no table's, .*: the field columns is miss"):
         command.main([])
     (tmp_path / "results.json").unlink()
+    shutil.copytree(RESULTS / "table5" / "squad" / "archives", tmp_path / "archives")
     report.write(squad, tmp_path)
     first = (tmp_path / "report.md").read_text()
     (tmp_path / "report.md").unlink()
@@ -319,12 +322,3 @@ def test_times_count_work_before_an_interruption_and_no_pauses():
         {"seconds": 40.0, "ended": 510.0},
     ]
     assert assemble._wall_seconds(finished) == 55.0
-
-
-def test_a_variance_goes_through_a_share_and_back_without_moving():
-    unit = (90.06 - 85.29) / 100
-    for part in np.random.default_rng(0).uniform(1e-3, 1e3, 200):
-        kept = {"examples": 7, "variance": {"examples": part, "residual": part / 3}}
-        first = judgement._variances(kept, unit)
-        again = {"examples": first[0] / unit**2, "residual": first[2] / unit**2}
-        assert judgement._variances({"examples": 7, "variance": again}, unit) == first
