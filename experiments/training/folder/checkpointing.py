@@ -136,28 +136,6 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}"
 
 
-def named_by_path(arrays, *several):
-    """Rename the arrays of a checkpoint that counted variables; others are returned as they are.
-
-    Earlier versions wrote "model/0007" for the eighth variable of the model and "optimizer/0007"
-    for that of the optimiser. Paths came later: layers of one shape that change places, or an order
-    that a new version changes, must not load each other's weights.
-
-    Args:
-      arrays: dict of name -> array.
-      *several: the variables of the model, then those of the optimiser, in the order of then.
-    """
-    counted = {
-        f"{owner}/{i:04d}": variable.path
-        for owner, variables in zip(("model", "optimizer"), several, strict=True)
-        for i, variable in enumerate(variables)
-    }
-    if not arrays.keys() & counted.keys():
-        return arrays
-    found = {counted.get(name, name): array for name, array in arrays.items()}
-    return {path: x for path, x in found.items() if not path.endswith("/seed_generator_state")}
-
-
 def check_arrays(found, expected):
     """Compares the arrays of a checkpoint with those of a model.
 

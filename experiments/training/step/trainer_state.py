@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from experiments.training.folder.checkpointing import check_arrays, named_by_path
+from experiments.training.folder.checkpointing import check_arrays
 from experiments.training.step import evaluation
 from official_bert.optimization import OPTIMIZERS, SCHEDULES
 
@@ -135,10 +135,8 @@ class TrainerState:
         return {name: np.asarray(v.numpy()) for name, v in self._variables().items()}
 
     def load_arrays(self, arrays):
-        """Set what `arrays` returned, now or in an earlier version; UserError where they are of
-        another model."""
+        """Set what `arrays` returned; UserError where they are of another model."""
         variables = self._variables()
-        arrays = named_by_path(arrays, self.model.variables, self.optimizer.variables)
         check_arrays(arrays, variables)
         for name, variable in variables.items():
             variable.assign(arrays[name])

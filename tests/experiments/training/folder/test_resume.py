@@ -29,7 +29,6 @@ def test_kills_and_signals_then_the_same_bits(data, uninterrupted, tmp_path):
     # Calls take three steps, or fewer up to a point that logs or saves; the one in progress ends.
     assert _in_a_process(data, tmp_path, send=signal.SIGTERM, send_at=6) == 128 + signal.SIGTERM
     assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 7, 8)
-    _count_variables(tmp_path)
     kill_at = draw.randint(9, 16)
     assert _in_a_process(data, tmp_path, kill_at=kill_at, during_save=True) == -signal.SIGKILL
     assert _in_a_process(data, tmp_path, send=signal.SIGINT, send_at=18) == 130
@@ -40,43 +39,6 @@ def test_kills_and_signals_then_the_same_bits(data, uninterrupted, tmp_path):
     assert steps == sorted(steps)
     logged = [s for s in steps if s % 5 == 0]
     assert logged == sorted(set(logged)), "a step was logged twice"
-
-
-def _count_variables(workdir):
-    """Writes the newest checkpoint again as earlier versions did: variables by their numbers."""
-    checkpoints = Checkpoints(workdir / "checkpoints")
-    arrays, state = checkpoints.load_newest()
-    slots = [path for path in _order_of_then() if path in arrays]
-    slots = [f"bert_adamw/{p.replace('/', '_')}_{slot}" for slot in "mv" for p in slots]
-    slots = ["bert_adamw/iteration", *slots]
-    counted = {f"optimizer/{i:04d}": arrays.pop(path) for i, path in enumerate(slots)}
-    for i, path in enumerate(_order_of_then()):
-        counted[f"model/{i:04d}"] = arrays.pop(path, np.zeros(2, np.int32))
-    assert not arrays
-    checkpoints.save(state["step"], counted, state)
-
-
-def _order_of_then():
-    """Paths of a pretrainer's variables in the order of earlier versions, which must not change."""
-    dense, norm = ("kernel", "bias"), ("gamma", "beta")
-    tables = ("word_embeddings", "token_type_embeddings", "position_embeddings")
-    layers = {
-        "seed_generator": ["seed_generator_state"],
-        "encoder/embeddings": tables,
-        "encoder/embeddings/norm": norm,
-        **{f"encoder/layer_0/attention/{name}": dense for name in ("query", "key", "value")},
-        "encoder/layer_0/attention/output": dense,
-        "encoder/layer_0/attention_norm": norm,
-        "encoder/layer_0/intermediate": dense,
-        "encoder/layer_0/output": dense,
-        "encoder/layer_0/output_norm": norm,
-        "encoder/pooler": dense,
-        "pretrainer/masked_lm": ["bias"],
-        "pretrainer/masked_lm/transform": dense,
-        "pretrainer/masked_lm/norm": norm,
-        "pretrainer/next_sentence": dense,
-    }
-    return [f"{layer}/{name}" for layer, names in layers.items() for name in names]
 
 
 def test_newest_and_best_are_kept(tmp_path):
