@@ -20,18 +20,13 @@ def taken(name: str) -> dict:
     The steps are taken operation by operation: to compile them would take ten times as long.
     """
     trainer, batches = _begun(name)
-    found = {"variables": _variables(trainer.model), "initial": summary(_numbers(trainer.model))}
+    found = {"variables": _variables(trainer.model), "initial": summary(trainer.weights())}
     tf.config.run_functions_eagerly(True)
     try:
         found["losses"] = [float(x) for x in trainer.train_from(batches, 3)["loss"]]
     finally:
         tf.config.run_functions_eagerly(False)
-    return found | {"trained": summary(_numbers(trainer.model))}
-
-
-def _numbers(model):
-    """Return the weights; without states of Keras' generators, whose seeds it draws by chance."""
-    return [v.numpy() for v in model.variables if "seed_generator" not in v.path]
+    return found | {"trained": summary(trainer.weights())}
 
 
 def summary(arrays) -> list[float]:

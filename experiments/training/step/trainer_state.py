@@ -142,8 +142,8 @@ class TrainerState:
             variable.assign(arrays[name])
 
     def weights(self):
-        """The model's weights only: list of numpy arrays."""
-        return [variable.numpy() for variable in self.model.variables]
+        """Return the model's weights alone, as a list of numpy arrays."""
+        return [variable.numpy() for variable in self.model.weights]
 
     @contextlib.contextmanager
     def _scope(self):
