@@ -90,7 +90,7 @@ def test_tables_of_results_are_those_of_the_committed_results():
     assert stale != pages["tables.md"] == figures.fill(stale)
     counts = re.sub(r"(report.md\).*?) \| [0-9 /]+ \|", r"\1 | 9 / 9 / 9 |", pages["README.md"])
     assert counts != pages["README.md"] == figures.fill(counts)
-    with pytest.raises(UserError, match="x.md: table8 has no column MNLI; NER fine-tuned"):
+    with pytest.raises(UserError, match="x.md: table8 has no column MNLI; held-out loss, NER"):
         figures.fill("<!-- table8/cpu: MNLI -->\n<!-- end -->", "x.md")
     with pytest.raises(UserError, match="x.md: .*table9/cpu/results.json, which is missing"):
         figures.fill("<!-- table9/cpu -->\n<!-- end -->", "x.md")

@@ -24,7 +24,7 @@ def test_what_bert_is_compared_with_has_sizes_of_its_own():
 
 
 def test_a_type_of_elmos_is_told():
-    with pytest.raises(UserError, match="--config.bert.filters=.'1'.: expected tuple"):
+    with pytest.raises(UserError, match="--config.bert.filters=1,2: expected a list"):
         override(load_config("elmo:tiny"), ["bert.filters=1,2"])
 
 
