@@ -16,6 +16,7 @@ The work goes through a token store (data_prep.pretraining.token_store), then ro
 import contextlib
 import dataclasses
 import os
+import re
 import sys
 
 from absl import flags
@@ -29,12 +30,17 @@ from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
 from data_prep.pretraining.record_options import RecordOptions
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
+from official_bert.common.outputs import check_outputs
 from official_bert.tokenization.library import byte_pair_files
 from official_bert.tokenization.reference import Rules
 
+# What is in the folder of work; all else that a user puts there stays.
+_WORK = re.compile(
+    r"(rows|blocks|joined|slices|shards)-.*|tasks\.json|token_store|vocab\.txt|tokenizer\.json|"
+    r"spiece\.model"
+)
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
 
 
@@ -60,7 +66,7 @@ def create(
       vocab_path: the vocabulary, one entry a line.
       output: folder to make; local, or remote when workers can reach it.
       num_workers: processes; 0 for one a core, fewer for small inputs. Records do not depend on it.
-      overwrite: replaces records (or a token store) that were made with other options.
+      overwrite: renames records (or a token store) of other options, and what else stands there.
       token_store: folder that keeps the tokenised corpus for other options and lengths; by default
         it is beside the records while the run lasts.
       keep_work: leaves the intermediate files in `output`/work.
@@ -81,7 +87,7 @@ def create(
     """
     chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)
-    claim([*places_of(named), *inputs, vocab_path], work=[output, token_store])
+    check_outputs([*places_of(named), *inputs, vocab_path], work=[output, token_store])
     # Says what is wrong with it, or does not suit it, before any work.
     input_look.look(inputs)
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
@@ -94,14 +100,13 @@ def create(
         workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(locked(output, "heldout", "work", "work/token_store"))
+            lock = stack.enter_context(locked(output))
         except UserError:
             if finished := _finished(output, options):
                 return finished  # others read it, and nothing is left to do
             raise
-        if token_store:
-            stack.enter_context(locked(token_store))
-        claim_folder(output, options, overwrite, "set of records")
+        store_lock = stack.enter_context(locked(token_store)) if token_store else None
+        claim_folder(output, options, overwrite, "set of records", lock)
         work = os.path.join(output, "work")
         path = os.path.join(output, "manifest.json")
         if storage.exists(path):
@@ -117,14 +122,14 @@ def create(
             storage.copy_file(vocab_path, vocabulary)
             with workers:
                 store = token_stores.build(
-                    store_options, inputs, vocabulary, store, workers, overwrite
+                    store_options, inputs, vocabulary, store, workers, overwrite, store_lock
                 )
                 _check_unknown(store, accept_loss)
                 if chosen.packing != "single":
                     _check_documents(store, accept_input)
                 manifest = _write_splits(store, options, vocabulary, workers)
         if not keep_work:
-            storage.remove(work)
+            storage.remove_known(work, _WORK)
     return manifest
 
 

@@ -29,12 +29,12 @@ from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs import command_flags, storage
-from data_prep.jobs.output_folder import earlier, locked
+from data_prep.jobs.output_folder import begin, earlier, locked
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError, first_of
+from official_bert.common.outputs import check_outputs
 
 _LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
 _MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:
@@ -91,7 +91,7 @@ def split_files(
       language: ISO 639 code: en, de, zh, ko, ...
       compress: write .txt.gz rather than .txt.
       num_workers: processes.
-      overwrite: replace an output made with other options.
+      overwrite: rename an earlier output (DIR.~1~) and begin anew.
       accept_loss: go on where less than half of the text is kept.
       **reading: further fields of `sources.Reading`.
 
@@ -109,16 +109,16 @@ def split_files(
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
-    claim(named, work=[output])
+    check_outputs(named, work=[output])
     options = {"splitter": splitter_version(language), "compress": compress, "documents": layout}
     options |= {name: v for name, v in dataclasses.asdict(reading).items() if name != "layout"}
     if not reading.document_column:
         del options["document_column"]  # outputs from before this option go on
     record = os.path.join(output, "sentences.json")
-    with locked(output):
+    with locked(output) as lock:
         before = None if overwrite else earlier(record, options, output, "options")
         done = before["files"] if before else {}
-        claim(files=[record, *(os.path.join(output, name) for name in targets)])
+        _begin(output, record, targets, before, overwrite, lock)
         # Entries of files that are no input of this call stay, like the files themselves.
         entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
         for name, source in targets.items():
@@ -130,15 +130,18 @@ def split_files(
                 todo[name] = (source, state)
 
         last_saved = 0.0
+        _save(record, options, done, todo)
         try:
             for name, counts in _run(todo, output, reading, num_workers, progress, len(entries)):
                 entries[name] = {"input": todo[name][1], **counts}
                 if time.monotonic() - last_saved > 2:
-                    _save(record, options, entries)
+                    _save(record, options, entries, todo)
                     last_saved = time.monotonic()
         finally:
             if entries:
-                _save(record, options, entries)
+                _save(record, options, entries, todo.keys() - entries)
+            else:  # nothing was made with these options
+                storage.remove(record)
     if not any(entries[name]["sentences"] for name in targets):
         raise UserError(
             f"no sentence found in {len(paths)} files with --documents={layout}; "
@@ -220,8 +223,21 @@ def _dash_and_first(match) -> str:
     return "-" + (match.group(1) or "").zfill(9 if match.group(1) else 0)
 
 
-def _save(record: str, options: dict, entries: dict) -> None:
-    storage.write_json(record, {"options": options, "files": dict(sorted(entries.items()))})
+def _begin(output: str, record: str, targets, before: dict | None, overwrite: bool, lock) -> None:
+    """Begins the folder, or finds that all files under the targets' names are an earlier call's."""
+    if before is None:
+        begin(output, os.path.basename(record), targets, overwrite, lock)
+        return
+    ours = {*before["files"], *before.get("begun", ())}  # older records have no "begun"
+    for path in (os.path.join(output, name) for name in targets if name not in ours):
+        storage.check_free(path)
+
+
+def _save(record: str, options: dict, entries: dict, begun) -> None:
+    """Writes the record; `begun`: names of files that may be there before they are entries."""
+    files = dict(sorted(entries.items()))
+    content = {"options": options, "files": files, "begun": sorted(begun)}
+    storage.write_json(record, content)
 
 
 def _input_state(path: str) -> dict:

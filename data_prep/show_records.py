@@ -17,8 +17,8 @@ from data_prep.jobs import storage
 from data_prep.pretraining.reading.record_files import parse_example, read_records
 from data_prep.pretraining.reading.record_sets import open_records
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.outputs import check_outputs
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:
@@ -118,7 +118,7 @@ def statistics_text(values: dict) -> str:
     return "\n".join(lines)
 
 
-def plot(values: dict, path: str) -> None:
+def plot(values: dict, path: str, overwrite: bool = False) -> None:
     """Draws the histogram of lengths into an image file."""
     import matplotlib.figure
 
@@ -134,7 +134,7 @@ def plot(values: dict, path: str) -> None:
         f"{values['examples']:,} examples: padding {values['padding_share']:.1%}, "
         f"random next {values['random_next_share']:.1%}"
     )
-    with storage.writing(path) as file:
+    with storage.writing(path, overwrite, own=False) as file:
         figure.savefig(file, format=os.path.splitext(path)[1].lstrip(".") or "png", dpi=120)
 
 
@@ -208,20 +208,20 @@ def _define_flags():
     flags.DEFINE_integer("examples", 3, "How many examples to show.", lower_bound=0)
     flags.DEFINE_integer("limit", 100_000, "Examples to count for the statistics.", lower_bound=1)
     flags.DEFINE_string("plot", "", "Write the histogram of lengths to this image file.")
-    flags.DEFINE_bool("overwrite", False, "Replace an earlier --plot of this project's.")
+    flags.DEFINE_bool("overwrite", False, "Rename what stands at --plot to NAME.~1~ first.")
 
 
 def main(argv):
     options = flags.FLAGS
     source = named([*argv[1:], *filter(None, [options.records])])
     read = [source] if isinstance(source, str) else source
-    claim(read, outputs=[options.plot], overwrite=options.overwrite)
+    check_outputs(read, outputs=[options.plot], overwrite=options.overwrite)
     if options.examples:
         print(show(source, options.vocab, options.examples) + "\n")
     values = statistics(source, options.limit)
     print(statistics_text(values))
     if options.plot:
-        plot(values, options.plot)
+        plot(values, options.plot, options.overwrite)
         print(f"plot: {options.plot}")
 
 

@@ -36,8 +36,8 @@ from data_prep.jobs.output_folder import earlier
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.outputs import check_outputs
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
 
@@ -249,21 +249,21 @@ def main(argv) -> None:
     input_look.look(paths)  # says what is no text before all of it is read
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
-    claim([*places_of(FLAGS.input), *paths], files=[FLAGS.output, record])
-    if storage.exists(FLAGS.output) and not FLAGS.overwrite:
-        # Of two commands at once, one may write the vocabulary last, the other its record.
-        made = options | {"sha256": storage.sha256(FLAGS.output)}
-        if earlier(record, made, FLAGS.output) is None:
-            raise UserError(
-                f"{FLAGS.output} exists and was not made by this command; choose another name or "
-                f"pass --overwrite"
-            )
-        print(f"{FLAGS.output} is finished already")
-        return
+    inputs, outputs = [*places_of(FLAGS.input), *paths], [FLAGS.output, record]
+    check_outputs(inputs, outputs=outputs, overwrite=True)
+    if not FLAGS.overwrite:
+        if all(map(storage.exists, outputs)):
+            # Of two commands at once, one may write the vocabulary last, the other its record.
+            earlier(record, options | {"sha256": storage.sha256(FLAGS.output)}, FLAGS.output)
+            print(f"{FLAGS.output} is finished already")
+            return
+        for path in outputs:
+            storage.check_free(path)
     learn = _learn_byte_pairs if FLAGS.kind == "byte_pair" else _learn_word_pieces
-    digest = storage.write_tokenizer(FLAGS.output, learn(paths))
+    tokenizer = learn(paths)
     storage.check_unchanged(paths, options["inputs"])
-    storage.write_json(record, options | {"sha256": digest})
+    digest = storage.write_tokenizer(FLAGS.output, tokenizer, FLAGS.overwrite)
+    storage.write_json(record, options | {"sha256": digest}, FLAGS.overwrite, own=False)
     print(f"made in {time.monotonic() - start:.1f} s")
 
 
@@ -302,7 +302,7 @@ def _define_flags() -> None:
     flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")
     command_flags.define(learn_vocab, ("vocab_size", "do_lower_case"), least={"num_unused": 0})
     command_flags.define(count_words, invalid_utf8=INVALID_UTF8)
-    flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")
+    flags.DEFINE_bool("overwrite", False, "Rename what stands at --output to NAME.~1~ first.")
 
 
 if __name__ == "__main__":

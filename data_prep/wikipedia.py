@@ -23,6 +23,7 @@ import functools
 import itertools
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -38,17 +39,18 @@ from data_prep.corpus.mediawiki.wikipedia_dump import Page, Stretch
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs import command_flags, storage
-from data_prep.jobs.output_folder import earlier, locked
+from data_prep.jobs.output_folder import begin, earlier, locked
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.outputs import check_outputs
 
 _OF_TEXT = ("paragraphs", "sentences", "page: too short")  # what counts against the share kept
 _NUMBERS = (
     "pages", "articles", "sentences", "characters", "characters_found", "files", "invalid_utf8"
 )  # fmt: skip
+_WRITTEN = re.compile(r"wiki-\d+\.txt\.gz|articles-\d+\.jsonl\.gz")
 _BATCH_BYTES = 1_000_000  # of XML for a worker at a time, where it takes no stretch
 
 
@@ -116,7 +118,7 @@ def extract(
       min_characters: articles with less text are left out.
       megabytes_per_file: text of one output file.
       num_workers: processes.
-      overwrite: replace an output made with other options.
+      overwrite: rename an earlier output (DIR.~1~) and begin anew.
       progress: shows a bar on stderr.
       invalid_utf8: what to do with bytes that are not UTF-8; the report counts the pages that have
         such.
@@ -134,8 +136,8 @@ def extract(
         less than half of the text was kept (unless `accept_loss`).
     """
     output = str(output)
-    claim([dump], work=[output])
-    with locked(output):
+    check_outputs([dump], work=[output])
+    with locked(output) as lock:
         site = wikipedia_dump.read_site(dump)
         if not site.named and (language or site.language or "en") != "en":
             print(f"{dump} does not name its namespaces: English names are taken", file=sys.stderr)
@@ -149,7 +151,7 @@ def extract(
             "invalid_utf8": invalid_utf8,
             "hole": hole,
         }
-        report = _begin_or_continue(output, options, overwrite)
+        report = _begin_or_continue(output, options, overwrite, lock)
         if not report["finished"]:
             work = functools.partial(
                 _extract_part,
@@ -266,6 +268,8 @@ def _files(parts: Iterator[_Part], size: float, pages_before: int, progress: boo
 
 def _write(output: str, report: dict, pages, documents, dropped: Counter, following) -> None:
     if documents:
+        if not report["files"]:
+            storage.write_json(_report_path(output), report)  # first of all, as `begin` asks
         number = report["files"]
         texts = ("\n".join(sentences) + "\n" for *_, sentences in documents)
         _write_text(os.path.join(output, f"wiki-{number:05d}.txt.gz"), "\n".join(texts))
@@ -294,16 +298,14 @@ def _write_text(path: str, text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def _begin_or_continue(output: str, options: dict, overwrite: bool) -> dict:
-    """The report of an earlier run with the same options, or an empty one in an emptied folder."""
+def _begin_or_continue(output: str, options: dict, overwrite: bool, lock) -> dict:
+    """The report of an earlier run with the same options, or an empty one in a new folder."""
     record = _report_path(output)
     report = None if overwrite else earlier(record, options, output, "options")
-    patterns = [os.path.join(output, name) for name in ("wiki-*.txt.gz", "articles-*.jsonl.gz")]
-    written = [path for pattern in patterns for path in storage.matches(pattern)]
-    claim(files=[record, *written])
     if report is not None:
         return report
-    storage.remove_all(written)
+    names = filter(_WRITTEN.fullmatch, storage.list_folder(output))
+    begin(output, os.path.basename(record), names, overwrite, lock)
     numbers = dict.fromkeys(_NUMBERS, 0)
     start = {"byte": 0, "pages": 0}  # of the stretch at that byte so many pages are done
     return {"options": options, "finished": False, **numbers, "dropped": {}, "next": start}

@@ -18,6 +18,7 @@ import time
 from absl import flags
 
 from data_prep.jobs import command_flags
+from data_prep.jobs.output_folder import begin
 from experiments.tables.judging import archives
 from experiments.tables.planning import plan as planning
 from experiments.tables.planning.ablation import Ablation
@@ -29,12 +30,12 @@ from experiments.tables.run.grid import Grid
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config_files import config_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
-from official_bert.common import commands, manifests
-from official_bert.common.claims import claim
+from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
 from official_bert.common.locks import exclusive
+from official_bert.common.outputs import check_outputs
 from official_bert.common.paths import local_path
 
 
@@ -73,7 +74,7 @@ def run(
     say = (lambda text: None) if quiet else commands.say
     plan = planning.plan(ablation)
     rounds = _rounds(seeds, plan)
-    claim(planning.files_read(plan), work=[workdir, cells])
+    check_outputs(planning.files_read(plan), work=[workdir, cells])
     with exclusive(workdir):  # of two at once the second would write an older report last
         _check_config(workdir, ablation)
         grid = Grid(plan.cells, cells)
@@ -183,9 +184,8 @@ def _check_config(workdir, ablation):
                 f"{workdir} holds another experiment (old -> new): {'; '.join(lines)}; "
                 "choose another --workdir"
             )
-        manifests.adopt(workdir, *report.FILES, archives.FOLDER, path.name)
-    claim(files=[path, *report.files(workdir)])  # before hours of work
-    write_text(path, json.dumps(to_dict(ablation), indent=2) + "\n")
+    begin(workdir, path.name, [*report.FILES, archives.FOLDER])
+    write_text(path, json.dumps(to_dict(ablation), indent=2) + "\n", own=True)
 
 
 def main(_):

@@ -13,8 +13,8 @@ what was loaded, what was left out and what keeps its initial values.
 
 from data_prep.jobs import command_flags
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.outputs import check_outputs
 
 _FORMATS = ["google", "huggingface", "keras_hub"]
 
@@ -45,12 +45,12 @@ def convert(
       vocab: vocabulary file of an import, where none lies beside it.
       do_lower_case: of an import; by default as its tokenizer files or vocabulary say.
       half: round the weights of a model folder to 16 bits.
-      overwrite: replace the output if it exists.
+      overwrite: rename what stands at the output to NAME.~1~ first.
 
     Raises:
       UserError: the input cannot be read, or the options do not go together.
     """
-    claim([input, vocab or ""], folders=[output], overwrite=overwrite)
+    check_outputs([input, vocab or ""], outputs=[output], overwrite=overwrite)
     from official_bert.checkpoints import model_folder
     from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS, find, kind_of
     from official_bert.checkpoints.hugging_face import model_card

@@ -16,7 +16,6 @@ printed; --output names a file for it.
 
 import json
 import math
-import os
 
 from absl import flags
 
@@ -27,9 +26,9 @@ from experiments.training.answers.predictor import Predictor, task_on
 from experiments.training.finetuning import finetune_report
 from experiments.training.settings.config_files import define_task_options, task_options_from_flags
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
-from official_bert.common.files import make_folder, write_text
+from official_bert.common.files import atomic_folder, write_json, write_text
+from official_bert.common.outputs import check_outputs
 
 
 def run(
@@ -111,16 +110,14 @@ def on_task(
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many examples to use; 0: all.
       output: a folder for the files, with records a file for the JSON; empty: none are written.
-      overwrite: replace earlier files there.
+      overwrite: rename what stands there to NAME.~1~ first.
       task_options: {name: value}, how the files are read where not as in training.
 
     Returns: (dict of metric -> float, the report as text).
     Raises:
       UserError: the model is not fine-tuned, or the data have no answers or other labels.
     """
-    names = ("scores.json", "analysis.json", "report.md")
-    made = [os.path.join(output, name) for name in names if output]
-    claim([model, data], outputs=made, overwrite=overwrite)
+    check_outputs([model, data], outputs=[output], overwrite=overwrite)
     commands.say(f"reads {data} for {model}")
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
@@ -138,11 +135,11 @@ def on_task(
         lines.append(f"{truncated} texts were longer than the model's window and cut.")
     report = "\n\n".join(lines + finetune_report.of_analysis(analysis)) + "\n"
     if output:
-        make_folder(output)
-        texts = [json.dumps(x, indent=2, ensure_ascii=False) for x in (scores, analysis)]
-        for path, text in zip(made, [*texts, report], strict=True):
-            write_text(path, text)
-        task.write(output, predictions)
+        with atomic_folder(output, overwrite) as folder:
+            write_json(folder / "scores.json", scores)
+            write_json(folder / "analysis.json", analysis)
+            write_text(folder / "report.md", report)
+            task.write(folder, predictions)
     return scores, report
 
 
@@ -154,11 +151,13 @@ def main(_):
         options = command_flags.values(on_task)
         print(on_task(**options, task_options=task_options_from_flags())[1])
         return
-    claim([values.model, values.records], outputs=[values.output], overwrite=values.overwrite)
+    check_outputs(
+        [values.model, values.records], outputs=[values.output], overwrite=values.overwrite
+    )
     metrics = run(**command_flags.values(run))
     print(json.dumps(metrics, indent=2))
     if values.output:
-        write_text(values.output, json.dumps(metrics, indent=2))
+        write_text(values.output, json.dumps(metrics, indent=2) + "\n", values.overwrite)
 
 
 def _define_flags():

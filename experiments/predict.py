@@ -26,8 +26,9 @@ from experiments.training.answers.answer_files import open_answers
 from experiments.training.answers.predictor import Predictor, read_task, task_on
 from experiments.training.settings.config_files import define_task_options, task_options_from_flags
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.files import beside
+from official_bert.common.outputs import check_outputs
 
 _OFFICIAL = ("official", "squad")  # whole files, as the task's benchmark has them
 FORMATS = (*look.FORMATS, *_OFFICIAL)
@@ -54,25 +55,25 @@ def run(
       progress: show a progress line on stderr.
       format: of the input; empty: what its beginning shows.
       task_options: {name: value}, how the file is read where not as in training.
-      overwrite: replace an earlier output of this project's.
+      overwrite: rename what stands at the output to NAME.~1~ first.
 
     Returns: {"lines": rows, "empty", "truncated": texts longer than the model's window}.
     Raises:
       UserError: the model is not fine-tuned, a row has other fields than the task needs, or the
         output is there already.
     """
-    claim([model, input], outputs=[output], overwrite=overwrite)
+    check_outputs([model, input], outputs=[output], overwrite=overwrite)
     predictor = Predictor(model, batch_size, task_options)
     if format in _OFFICIAL:
-        return _whole_file(model, predictor, input, output, task_options)
+        return _whole_file(model, predictor, input, output, task_options, overwrite)
     inputs = predictor.task.inputs(input, format)
     if getattr(inputs.source, "found", ()) == ("paragraphs",) and look.ending(output) == "json":
-        return _whole_file(model, predictor, input, output, task_options)
+        return _whole_file(model, predictor, input, output, task_options, overwrite)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
     first = list(itertools.islice(inputs.rows, _CHUNK))  # before anything is written
     rest = iter(lambda: list(itertools.islice(inputs.rows, _CHUNK)), [])
     with open_answers(
-        output, inputs.source, predictor.task.head, predictor.labels
+        output, inputs.source, predictor.task.head, predictor.labels, overwrite
     ) as write, progress_bar(progress, unit=" rows") as bar:  # fmt: skip
         for chunk in itertools.chain([first], rest):
             rows, answers = _answers(predictor, chunk, counts)
@@ -111,11 +112,12 @@ def _answers(predictor, chunk, counts):
     return rows, answers
 
 
-def _whole_file(model, predictor, input_path, output_path, task_options):
+def _whole_file(model, predictor, input_path, output_path, task_options, overwrite):
     """Reads and writes files as the task's benchmark has them."""
     examples = task_on(model, input_path, "test", task_options).examples("test")
     predictions, truncated = predictor.predict(examples)
-    predictor.task.write(output_path, predictions)
+    with beside(output_path, overwrite) as made:
+        predictor.task.write(made, predictions)
     return {"lines": len(examples), "empty": 0, "truncated": truncated}
 
 

@@ -5,17 +5,20 @@
 judges the claims by today's analysis. It writes results.json, report.html, report.md and plots/,
 there or in --output, which gets the archives too. It needs no data: what the analysis asks of
 single examples is in archives/.
-Where --workdir is a folder of tables, it writes claims.md: their claims side by side.
+Where --workdir is a folder of tables, it writes claims.md: their claims side by side. With
+--overwrite what stands in --output, or an earlier claims.md, is renamed first (NAME.~1~).
 """
 
 from data_prep.jobs import command_flags
+from data_prep.jobs.output_folder import begin
 from experiments.tables.judging import archives, judgement
 from experiments.tables.reporting import report
 from experiments.tables.run import origins
-from official_bert.common import commands, manifests
-from official_bert.common.claims import claim
+from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.common.locks import exclusive
+from official_bert.common.outputs import check_outputs
 from official_bert.common.paths import local_path
 
 
@@ -23,7 +26,7 @@ def main(_):
     asked = command_flags.values(again)
     path = local_path(asked["workdir"]) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
-        print(report.write_overview(path.parent))
+        print(report.write_overview(path.parent, asked["overwrite"]))
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
@@ -33,18 +36,19 @@ def main(_):
         print(f"{name}: {file}")
 
 
-def again(workdir: str, output: str = "", strict: bool = False):
+def again(workdir: str, output: str = "", strict: bool = False, overwrite: bool = False):
     """Judges the results of a folder by today's analysis and writes their report.
 
     Args:
       workdir: folder of an ablation, with its results.json.
       output: folder of the report, and of copies of the archives; empty: the same.
       strict: refuse runs of different code, versions or machines.
+      overwrite: rename another folder that stands at the output to NAME.~1~ first.
 
     Returns: (the results, what was written as `report.write` returns it)
     Raises:
-      UserError: results or archives are damaged or missing, a file is not this project's, the
-        output holds another table, or `strict`.
+      UserError: results or archives are damaged or missing, the output holds another table or no
+        table's files, or `strict`.
     """
     path = local_path(workdir) / "results.json"
     results = report.read(path)
@@ -53,19 +57,19 @@ def again(workdir: str, output: str = "", strict: bool = False):
         origins.check(told)
     runs = archives.runs(results, path.parent / archives.FOLDER)
     judgement.judge_results(results, judgement.claims_of(results), runs)
-    if not output:  # as it came with the repository
-        manifests.adopt(path.parent, *report.FILES, path.name)
     output = local_path(output or workdir)
     elsewhere = output != path.parent
-    copies = archives.copies(path.parent, output) if elsewhere else {}
-    work = [output, output / "plots", output / archives.FOLDER]
-    claim(files=[*report.files(output), *copies], work=work)
-    if elsewhere and (output / path.name).exists():
-        _check_same(results, report.read(output / path.name), output)
-    written = report.write(results, output)
-    for copy, archive in copies.items():
-        with atomic_write(copy, "wb") as file:
-            file.write(archive.read_bytes())
+    check_outputs(work=[output])
+    with exclusive(output) as lock:
+        if elsewhere:
+            if (output / path.name).exists() and not overwrite:
+                _check_same(results, report.read(output / path.name), output)
+            names = [*report.FILES, archives.FOLDER]
+            begin(output, path.name, names, overwrite, lock)
+        written = report.write(results, output)
+        for copy, archive in archives.copies(path.parent, output).items() if elsewhere else ():
+            with atomic_write(copy, "wb", own=True) as file:
+                file.write(archive.read_bytes())
     return results, written
 
 
@@ -73,7 +77,10 @@ def _check_same(results, there, folder):
     """Of another table drawings and archives would stay, and be read as this one's."""
     one, other = (f"{table['name']}:{table['scale']}" for table in (results, there))
     if one != other:
-        raise UserError(f"{folder} holds the report of {other}, not of {one}; give another folder")
+        raise UserError(
+            f"{folder} holds the report of {other}, not of {one}; give another folder, or pass "
+            "--overwrite, which renames it"
+        )
 
 
 if __name__ == "__main__":

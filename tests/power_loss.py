@@ -17,7 +17,7 @@ from pathlib import Path
 
 from official_bert.common import system
 
-_CALLS = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink", "remove")
+_CALLS = ("fsync", "link", "replace", "rename", "mkdir", "rmdir", "unlink", "remove")
 
 
 class Recorder:

@@ -149,7 +149,7 @@ DESTROYERS = {
     *(f"shutil.{name}" for name in ("rmtree", "move", "copy", "copy2", "copyfile", "copytree")),
 }
 OF_PATHS = {"unlink", "rmdir", "rename", "write_text", "write_bytes", "touch", "symlink_to"}
-OWNERS = {f"official_bert.common.{name}" for name in ("files", "locks", "manifests", "system")}
+OWNERS = {f"official_bert.common.{name}" for name in ("files", "system")}
 # In a temporary folder of its own, from a process with limits.
 IN_ITS_OWN_FOLDER = {"official_bert.common.guarded_process"}
 

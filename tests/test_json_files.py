@@ -15,11 +15,10 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, fields_of, list_of, parse_json, read_json
 
 ROOT = Path(__file__).parent.parent
-# Lines of our own logs and manifests, words of a command line, a pipe, keys of our own, what a
+# Lines of our own logs, words of a command line, a pipe, keys of our own, what a
 # library has just written and the first line of a file that is looked at may be read directly.
 DIRECT = {
     "official_bert/common/json_files.py": 2,
-    "official_bert/common/manifests.py": 1,
     "official_bert/checkpoints/safetensors_files.py": 1,
     "official_bert/tokenization/graph/foreign_tables.py": 2,
     "official_bert/tokenization/library/tokenizer_json.py": 1,

@@ -26,6 +26,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.corpus.shares", "accept_loss"): "`featurize` takes a number from it",
     ("data_prep.corpus.shares", "strip_accents"): "said to who makes vocabularies or records",
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
+    ("data_prep.jobs.storage", "overwrite"): "only commands with --overwrite name an output",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
     ("experiments.beyond.seq2seq.task", "task_options"): "reports read no examples",
     ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
@@ -42,7 +43,6 @@ _ONLY_WHERE_IT_IS = {
         "overwrite",
     ): "reports and evaluations begin no runs",
     ("experiments.training.folder.run_folder", "workdir"): "evaluations begin no runs",
-    ("official_bert.common.claims", "overwrite"): "only commands with --overwrite name `outputs`",
     ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
     ("official_bert.export.formats.onnx_file", "precision"): "serve writes no ONNX files",
 }

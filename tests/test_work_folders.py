@@ -18,10 +18,10 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
-from official_bert.common import commands, manifests
+from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
-from official_bert.common.locks import exclusive
+from official_bert.common.locks import LOCK_FILE, exclusive
 
 
 @pytest.fixture
@@ -56,28 +56,24 @@ def test_two_commands_in_one_folder(tmp_path, make, config):
             pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on"),
         ):
             command()
-        assert list((tmp_path / folder).iterdir()) == []
+        assert os.listdir(tmp_path / folder) == [LOCK_FILE]
 
 
 def test_leftovers_of_killed_processes_go(tmp_path, make):
     whole = make()
     records = tmp_path / "records"
     names = sorted(path.name for path in records.iterdir())
-    number = manifests._read(records).numbers[0]
-    (records / f".{number}.01234567.tmp").write_bytes(b"half")
+    half = records / ".examples-00000-of-00001.tfrecord.0123456789abcdef.tmp"
+    write_text(half / "examples-00000-of-00001.tfrecord", "half")
     write_text(records / "work" / "rows-train-00000.rows", "killed before it was removed")
     assert make() == whole
     assert sorted(path.name for path in records.iterdir()) == names
     run = tmp_path / "run"
     RunFolder(run, PretrainConfig())
-    make_folder(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp")
-    manifests.begin(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp", "0123456789abcdef")
-    number = manifests._read(run).numbers[0]
-    (run / f".{number}.01234567.tmp").touch()
+    make_folder(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp" / "step-00000001")
     RunFolder(run, PretrainConfig())
     Checkpoints(run / "checkpoints").load_newest()
-    found = [str(path.relative_to(run)) for path in run.rglob("*") if path.name != manifests.FILE]
-    assert sorted(found) == ["checkpoints", "config.json"]
+    assert sorted(str(p.relative_to(run)) for p in run.rglob("*")) == ["checkpoints", "config.json"]
 
 
 def test_records_whose_folder_is_removed_meanwhile(tmp_path, make, monkeypatch):
@@ -124,9 +120,9 @@ def test_remote_work_folders_are_refused_at_once(tmp_path, monkeypatch, config):
 def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monkeypatch, name):
     monkeypatch.setattr(ablate.Grid, "run", lambda *_, **__: pytest.fail("it was begun"))
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UserError, match=f"{name} exists, and this project did not write it"):
+    with pytest.raises(UserError, match=f"{name} is in the way: .* has no config.json"):
         ablate.run(load_config("table5:smoke"), tmp_path, quiet=True)
-    assert os.listdir(tmp_path) == [name]
+    assert sorted(os.listdir(tmp_path)) == [LOCK_FILE, name]
 
 
 @pytest.mark.parametrize("number", [2, 11, 13, 24, 28, 30])

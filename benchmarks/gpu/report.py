@@ -27,7 +27,7 @@ def write(folder):
                 f"{path}: no figures of this command ({error!r}); move it away, and its piece is "
                 "measured again"
             ) from error
-    write_text(folder / "gpu.md", "\n\n".join(parts) + "\n")
+    write_text(folder / "gpu.md", "\n\n".join(parts) + "\n", own=True)
 
 
 def _kernels(runs):

@@ -33,7 +33,7 @@ class Results:
 
     def add(self, part, result):
         self.values["runs"][part] = result
-        write_text(self.path, json.dumps(self.values, indent=2) + "\n")
+        write_text(self.path, json.dumps(self.values, indent=2) + "\n", own=True)
 
 
 def read(path):
@@ -62,4 +62,4 @@ def check_options(folder, asked):
     if differ := [name for name in asked if before.get(name) != asked[name]]:
         told = ", ".join(f"{name} {before.get(name)}, not {asked[name]}" for name in differ)
         raise UserError(f"{folder} holds figures of {told}; choose another --output")
-    write_text(path, json.dumps(asked, indent=2) + "\n")
+    write_text(path, json.dumps(asked, indent=2) + "\n", own=True)

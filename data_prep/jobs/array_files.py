@@ -16,14 +16,20 @@ from official_bert.common.outside_files import open_file
 _CHECKSUM = "checksum"
 
 
-def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], compressed: bool = False) -> None:
+def write(
+    path: str | os.PathLike,
+    arrays: dict[str, np.ndarray],
+    compressed: bool = False,
+    own: bool = True,
+) -> None:
     """Writes the file whole or not at all.
 
     Args:
       compressed: whether arrays are compressed.
+      own: replace an earlier one: the path is in a folder that the command holds.
     """
     save = np.savez_compressed if compressed else np.savez
-    with atomic_write(path, "wb") as file:
+    with atomic_write(path, "wb", own=own) as file:
         save(file, **arrays, **{_CHECKSUM: np.uint32(_checksum(arrays))})
 
 

@@ -3,41 +3,37 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import filterfalse
 from typing import Any
 
 from data_prep.jobs import storage
-from official_bert.common import locks, manifests
+from official_bert.common import locks
 from official_bert.common.errors import UserError
+from official_bert.common.files import is_unfinished, remove_unfinished
 
 # What is written into folders of records and token stores.
 _WRITTEN = re.compile(
     r"(options|manifest|tasks)\.json|heldout|work|vocab\.txt|tokenizer\.json|spiece\.model|"
     r"(examples-\d+-of-\d+|(chunk|joined|block|train|heldout)-\d+)\.\w+"
 )
-_HIDDEN = (locks.LOCK_FILE, manifests.FILE)
-
 OPTIONS = "options.json"  # marks a folder of `claim_folder`
 
 
 @contextlib.contextmanager
-def locked(folder: str, *inner: str):
-    """Holds a folder against other processes; what killed ones left in it half written goes.
+def locked(folder: str) -> Iterator[locks.FolderLock | None]:
+    """Holds a folder against other processes; it is made where it is missing.
 
-    Args:
-      folder: made where it is missing. A remote one is not locked: there are no locks there.
-      inner: folders in it that its processes write to as well.
+    A remote one is not locked: there are no locks there.
 
     Raises:
       UserError: another process works in it, it cannot be written, or it was removed meanwhile.
     """
     if storage.is_remote(folder):
-        yield
+        yield None
         return
     with locks.exclusive(folder) as lock:
-        for name in ("", *inner):
-            manifests.clean(os.path.join(folder, name))
-        yield
+        yield lock
         lock.check()
 
 
@@ -79,32 +75,59 @@ def earlier(
     return None if differences else content
 
 
-def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None:
-    """Makes `folder` ours: new, or begun with the same options, or emptied by `overwrite`.
+def claim_folder(folder: str, options: dict, overwrite: bool, what: str, lock=None) -> None:
+    """Begins a folder, or goes on where it was begun with the same options.
+
+    What killed processes left in it half written goes.
+
+    Args:
+      overwrite: rename a folder of other options or of other things, and begin a new one.
+      lock: of `locked`.
 
     Raises:
       UserError: it was begun with other options (listed), or holds other things.
     """
     path = os.path.join(folder, OPTIONS)
     before = earlier(path, options, f"the {what} in {folder}", overwrite=overwrite)
-    if before is not None:
-        return
-    if storage.exists(path):
-        names = storage.list_folder(folder)
-        if storage.is_remote(folder):  # where no list is kept
-            names = filter(_WRITTEN.fullmatch, names)
-        storage.remove_all(os.path.join(folder, name) for name in names)
-        for name in filter(_WRITTEN.fullmatch, storage.list_folder(folder)):
-            raise UserError(
-                f"{os.path.join(folder, name)} is in the way: this project did not write it; move "
-                "it away, or choose another folder"
-            )
-    elif foreign := [n for n in storage.list_folder(folder) if n not in _HIDDEN]:
+    if before is None:
+        begin(folder, OPTIONS, None, overwrite, lock)
+        storage.write_json(path, options)
+    if not storage.is_remote(folder):
+        for inner in (folder, os.path.join(folder, "heldout")):
+            remove_unfinished(inner, _WRITTEN)
+
+
+def begin(
+    folder: str | os.PathLike,
+    marker: str,
+    names: Iterable[str] | None,
+    overwrite: bool = False,
+    lock: locks.FolderLock | None = None,
+) -> None:
+    """Begins a folder that a command writes piece by piece, or goes on with one.
+
+    The caller writes the marker next, before anything else. From then on the names are its own, to
+    be replaced and removed; what stands there before is not.
+
+    Args:
+      marker: the file that a folder of this kind has.
+      names: of all else that the command writes there; None: nothing else may stand there.
+      overwrite: rename the folder where one of them stands, and begin a new one.
+      lock: of the folder.
+
+    Raises:
+      UserError: one of the names stands there without the marker, and `overwrite` is false.
+    """
+    there = set(filterfalse(is_unfinished, storage.list_folder(str(folder)))) - {locks.LOCK_FILE}
+    taken = sorted(there if names is None else there & {marker, *names})
+    if taken and overwrite:
+        lock.begin_anew() if lock else storage.set_aside(str(folder))
+    elif taken and marker not in there:
         raise UserError(
-            f"{folder} exists and is no {what} (it holds {foreign[0]}); choose another folder"
+            f"{os.path.join(folder, taken[0])} is in the way: {folder} has no {marker}, so no such "
+            "command wrote it; move it away, or choose another folder"
         )
-    storage.make_folder(folder)
-    storage.write_json(path, options)
+    storage.make_folder(str(folder))
 
 
 def _differences(before, now):

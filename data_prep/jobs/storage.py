@@ -3,7 +3,9 @@
 Every path of every command of `data_prep` goes through here. One with "://" ("gs://bucket/records",
 "s3://...", "hdfs://...") is remote and needs the extra that reaches it: pip install
 'official-bert[gcs]', [s3], [azure] or [hdfs]. Local paths import nothing. Files appear whole or not
-at all: under a temporary name first, locally renamed, remotely uploaded in one piece.
+at all: in a temporary folder first, locally renamed, remotely uploaded in one piece. A name that is
+taken is refused, as `files` does it; a store that knows no upload without replacing (all but S3 and
+Google's do) is asked first, and a store renames by copying.
 """
 
 import concurrent.futures
@@ -11,9 +13,12 @@ import contextlib
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import os
+import re
 import shutil
+import sys
 import zlib
 from collections.abc import Iterable
 
@@ -21,7 +26,6 @@ import numpy as np
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
-from official_bert.common import manifests
 from official_bert.common.checksums import crc32c_json, sha256_file
 from official_bert.common.errors import UserError, os_errors
 from official_bert.common.files import atomic_write
@@ -102,35 +106,88 @@ def make_folder(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes a file or a whole folder; a local one as far as this project wrote it."""
+    """Removes a file or a whole folder that a command made in a folder that it holds."""
     if not is_remote(path):
-        manifests.remove(path)
+        local_files.remove(path)
     elif exists(path):
         _remote(path, "rm", recursive=True)
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Removes files, several at a time, for remote ones answer slowly."""
+    """Removes files, of remote ones several at a time, for they answer slowly."""
     paths = list(paths)
-    manifests.remove(*(path for path in paths if not is_remote(path)))
+    local_files.remove(*(path for path in paths if not is_remote(path)))
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         list(pool.map(remove, filter(is_remote, paths)))
 
 
-@contextlib.contextmanager
-def writing(path: str):
-    """A binary file that appears under `path` when the block succeeds."""
+def remove_known(folder: str, names: re.Pattern) -> None:
+    """Removes what has these names in a folder that a command made, and the folder once it is
+    empty; a local link to a folder stays.
+    """
+    local = not is_remote(folder)
+    if local and os.path.islink(folder) or not is_directory(folder):
+        return
+    remove_all(os.path.join(folder, n) for n in list_folder(folder) if names.fullmatch(n))
+    if local:
+        local_files.remove_unfinished(folder, names)
+        local_files.remove_empty(folder)
+
+
+def set_aside(path: str) -> None:
+    """Renames a file or folder to NAME.~1~, or the next free number, and says so.
+
+    A store does that by copying; where it fails half way, both names have some of the files.
+    """
     if not is_remote(path):
-        with atomic_write(path, "wb") as file:
+        local_files.set_aside(path)
+        return
+    names = (f"{path.rstrip('/')}.~{number}~" for number in itertools.count(1))
+    backup = next(name for name in names if not exists(name))
+    files, inner = _file_system(path)
+    files.mv(inner, _file_system(backup)[1], recursive=is_directory(path))
+    print(f"{path} is renamed to {backup.rpartition('/')[2]}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def writing(path: str, overwrite: bool = False, own: bool = True):
+    """A binary file that appears under `path` when the block succeeds.
+
+    Args:
+      overwrite: rename what stands there.
+      own: replace it: the path is in a folder that the command holds.
+
+    Raises:
+      UserError: something stands there, or it cannot be written.
+    """
+    if not is_remote(path):
+        with atomic_write(path, "wb", overwrite, own) as file:
             yield file
         return
+    check_free(path, overwrite or own)
     with local_files.scratch() as folder:
         copy = os.path.join(folder, "upload")
         with atomic_write(copy, "wb") as file:
             yield file
+        if not own and exists(path):
+            check_free(path, overwrite)
+            set_aside(path)
         files, inner = _file_system(path)
         files.makedirs(inner.rpartition("/")[0], exist_ok=True)
-        files.put_file(copy, inner)
+        try:
+            files.put_file(copy, inner, mode="overwrite" if own else "create")
+        except FileExistsError:
+            raise UserError(f"{path} came to be meanwhile; choose another name") from None
+
+
+def check_free(path: str, overwrite: bool = False) -> None:
+    """Raises UserError where something stands at a path that is to be written (`files`)."""
+    if not is_remote(path):
+        local_files.check_free(path, overwrite)
+    elif not overwrite and exists(path):
+        raise UserError(
+            f"{path} exists already; choose another name or pass --overwrite, which renames it"
+        )
 
 
 def reading(path: str) -> io.BufferedReader:
@@ -229,27 +286,29 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
     return path or ""
 
 
-def write_tokenizer(path: str, tokenizer) -> str:
+def write_tokenizer(path: str, tokenizer, overwrite: bool = False) -> str:
     """Writes the vocabulary file of a tokeniser under any name; returns its SHA-256."""
     with local_files.scratch() as folder:
         tokenizer.write(folder)
         copy = os.path.join(folder, tokenizer.file_name)
-        copy_file(copy, path)
+        copy_file(copy, path, overwrite, own=False)
         return sha256(copy)
 
 
-def copy_file(path: str, target: str) -> None:
+def copy_file(path: str, target: str, overwrite: bool = False, own: bool = True) -> None:
     """Copies a small file; either may be remote."""
-    with writing(target) as file:
+    with writing(target, overwrite, own) as file:
         file.write(read_bytes(path))
 
 
-def write_json(path: str | os.PathLike, content: dict) -> str:
+def write_json(
+    path: str | os.PathLike, content: dict, overwrite: bool = False, own: bool = True
+) -> str:
     """Writes an object and, as its last field, the checksum of the others, which it returns."""
     content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
     checksum = crc32c_json(content)
     text = json.dumps({**content, "checksum": checksum}, indent=1)
-    with writing(path) as file:
+    with writing(path, overwrite, own) as file:
         file.write((text + "\n").encode())
     return checksum
 

@@ -108,7 +108,13 @@ def store_options(
 
 
 def build(
-    options: dict, inputs: list[str], vocab_path: str, folder: str, runner, overwrite=False
+    options: dict,
+    inputs: list[str],
+    vocab_path: str,
+    folder: str,
+    runner,
+    overwrite: bool = False,
+    lock=None,
 ) -> TokenStore:
     """Builds a store, continues a half-built one, or opens a finished one.
 
@@ -116,13 +122,14 @@ def build(
       options: from `store_options` of the same inputs and vocabulary.
       folder: local or remote; workers must reach it under the same path.
       runner: a `LocalWorkers` or anything with its `run`.
-      overwrite: replaces a store made with other options.
+      overwrite: renames a store made with other options, and what else stands there.
+      lock: of the folder, where it is locked by itself.
 
     Raises:
       UserError: the folder holds a store of other options, the input has no text, or it changed
         while it was read.
     """
-    claim_folder(folder, options, overwrite, "token store")
+    claim_folder(folder, options, overwrite, "token store", lock)
     if storage.exists(_manifest_path(folder)):
         return TokenStore(folder)
     tasks = _tokenise_tasks(options, inputs, vocab_path, folder)

@@ -26,6 +26,7 @@ from data_prep.tasks.files import look
 from data_prep.tasks.task import Task
 from official_bert import tokenization
 from official_bert.common.errors import UserError
+from official_bert.common.files import set_aside
 
 _CHUNK = 512  # examples a unit of work
 # Workers pay where the rest would take longer than this; starting one costs about a second.
@@ -187,7 +188,7 @@ class FeatureSet:
             if column.offsets is not None:
                 arrays[f"{name}/offsets"] = column.offsets
                 arrays[f"{name}/choices"] = column.choices
-        array_files.write(path, arrays)
+        array_files.write(path, arrays, own=False)
 
     @classmethod
     def load(cls, path) -> "FeatureSet | None":
@@ -244,6 +245,7 @@ def featurize(
             if cached is not None:
                 _look_for_unknown(cached, tokenizer, task.name)
                 return cached
+            set_aside(path)
     features = FeatureSet.concatenate(
         list(_chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes)),
         len(examples),

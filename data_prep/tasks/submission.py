@@ -13,9 +13,9 @@ import zipfile
 
 from data_prep.jobs import storage, walk
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.common.outputs import check_outputs
 
 FILES = (
     "CoLA.tsv",
@@ -112,7 +112,9 @@ def find_predictions(runs: list[str]) -> list[str]:
     return found
 
 
-def write_zip(paths: list[str], zip_path: str, allow_missing: bool = False) -> list[str]:
+def write_zip(
+    paths: list[str], zip_path: str, allow_missing: bool = False, overwrite: bool = False
+) -> list[str]:
     """Zips prediction files (as `Glue.write` names them); returns the names that are missing.
 
     The leaderboard takes only complete submissions.
@@ -131,7 +133,7 @@ def write_zip(paths: list[str], zip_path: str, allow_missing: bool = False) -> l
     missing = [name for name in FILES if name not in by_name]
     if missing and not allow_missing:
         raise UserError(f"the submission lacks {', '.join(missing)}")
-    with atomic_write(zip_path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+    with atomic_write(zip_path, "wb", overwrite) as file, zipfile.ZipFile(file, "w") as archive:
         for name in FILES:
             if name in by_name:
                 # A fixed date, so that equal predictions give equal bytes.
@@ -174,8 +176,8 @@ def main(_) -> None:
     runs = [path for path in runs if os.path.isdir(path)]
     scores = dev_scores(runs)
     paths = find_predictions(runs)
-    claim(paths, outputs=[values.output], overwrite=values.overwrite)
-    missing = write_zip(paths, values.output, values.allow_missing)
+    check_outputs(paths, outputs=[values.output], overwrite=values.overwrite)
+    missing = write_zip(paths, values.output, values.allow_missing, values.overwrite)
     print(f"{values.output}: {len(paths)} files")
     if missing:
         print(f"missing, the leaderboard will not take it: {', '.join(missing)}")
@@ -192,7 +194,7 @@ def _define_flags() -> None:
 
     flags.DEFINE_list("runs", None, "Folders of fine-tuning runs, or globs.", required=True)
     flags.DEFINE_string("output", None, "The zip file to write.", required=True)
-    flags.DEFINE_bool("overwrite", False, "Replace an earlier --output of this project's.")
+    flags.DEFINE_bool("overwrite", False, "Rename what stands at --output to NAME.~1~ first.")
     flags.DEFINE_bool("allow_missing", False, "Write it even if tasks are missing.")
 
 

@@ -7,13 +7,14 @@ without loading TensorFlow.
 import contextlib
 
 from data_prep.tasks import task_names
+from experiments.training.folder import run_folder
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import places
 from experiments.training.start import start_checks
 from official_bert.common import commands
-from official_bert.common.claims import claim, members
 from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive
+from official_bert.common.outputs import check_outputs, members
 
 
 def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None, lock=None):
@@ -23,7 +24,7 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
       config: PretrainConfig.
       workdir: the run's folder.
       progress: show a progress line on stderr.
-      overwrite: remove what an earlier run left there, model and results too, and begin anew.
+      overwrite: rename a folder with an earlier run to NAME.~1~, and begin anew.
       began: `time.perf_counter()` of when the command began; the log says when the first step was
         done, counted from there.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
@@ -52,7 +53,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
       config: FinetuneConfig.
       workdir: the run's folder.
       progress: show a progress line on stderr.
-      overwrite: remove what an earlier run left there, model and results too, and begin anew.
+      overwrite: rename a folder with an earlier run to NAME.~1~, and begin anew.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
 
     Returns: what results.json holds: "task", "dev" {metric: value}, "main_metric", "baseline",
@@ -75,16 +76,19 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
 
 
 def _continue(config, workdir, progress, overwrite, check, start, lock):
-    claim(_inputs(config), work=[workdir])
-    # What an earlier run left is not removed for one that cannot begin.
+    check_outputs(_inputs(config), work=[workdir])
+    # What an earlier run left is not renamed for one that cannot begin.
     checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":
         from experiments.training.step.backend import distribution
 
         chief = distribution.is_chief(config.distribute)
-    with contextlib.nullcontext(lock) if lock or not chief else exclusive(workdir) as lock:
-        folder = RunFolder(workdir, config, overwrite, chief, lock)
+    held = lock is not None  # the caller has begun the folder
+    with contextlib.nullcontext(lock) if held or not chief else exclusive(workdir) as lock:
+        if chief and not held:
+            run_folder.begin(workdir, overwrite, lock)
+        folder = RunFolder(workdir, config, chief, lock)
         kind, found, inputs = checked or check(config)
         folder.begin(inputs)
         finished = folder.finished(kind.check_model)

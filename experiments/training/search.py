@@ -1,16 +1,15 @@
 """A search over hyper-parameters: one run a combination, one table, the best on dev first."""
 
 import itertools
-import json
 import re
 import statistics
 
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import begin, earlier, locked
 from experiments.training import runs
 from experiments.training.settings.config_values import override
 from experiments.training.settings.options import value_of
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
-from official_bert.common.files import write_text
 from official_bert.common.paths import local_path
 
 
@@ -46,12 +45,23 @@ def run(config, workdir, grid, progress=True, overwrite=False):
       config: FinetuneConfig that the combinations change.
       workdir: folder with one run's folder a combination, and search.json.
       grid: dict of field -> list of values. Runs that differ in `seed` only are averaged.
+      overwrite: rename an earlier search, and earlier runs, to NAME.~1~ first.
 
     Returns: {"best": {...}, "rows": [{fields..., "mean", "spread", "runs"}, ...]}, the best first.
     """
     workdir = local_path(workdir)
-    path = workdir / "search.json"
-    claim(files=[path])
+    path, options = workdir / "search.json", {"task": config.task}
+    with locked(workdir) as lock:
+        before = earlier(path, options, f"the search in {workdir}", "options", overwrite)
+        if overwrite or before is None:
+            begin(workdir, path.name, (), overwrite, lock)
+            storage.write_json(path, {"options": options})
+        summary = _searched(config, workdir, grid, progress, overwrite)
+        storage.write_json(path, {"options": options, **summary})
+    return summary
+
+
+def _searched(config, workdir, grid, progress, overwrite):
     rows = {}
     names = [name for name in grid if name != "seed"]
     for values in itertools.product(*grid.values()):
@@ -64,9 +74,7 @@ def run(config, workdir, grid, progress=True, overwrite=False):
         (_row(dict(zip(names, key, strict=True)), several) for key, several in rows.items()),
         key=lambda row: -row["mean"],
     )
-    summary = {"task": config.task, "metric": table[0]["metric"], "rows": table, "best": table[0]}
-    write_text(path, json.dumps(summary, indent=2))
-    return summary
+    return {"task": config.task, "metric": table[0]["metric"], "rows": table, "best": table[0]}
 
 
 def text(table):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.common import manifests
 from official_bert.common.checksums import crc32c_file, crc32c_json
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
@@ -30,8 +29,8 @@ def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any])
       name: the name of that file.
       fields: what it holds.
     """
-    paths = (path for path in sorted(Path(folder).rglob("*")) if path.name != manifests.FILE)
-    found = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
+    paths = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
+    found = {path.relative_to(folder).as_posix(): path for path in paths}
     checksums = {inner: crc32c_file(path) for inner, path in found.items()}
     return {**fields, CHECKSUMS: {**checksums, name: crc32c_json(fields)}}
 

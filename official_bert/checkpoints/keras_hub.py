@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from official_bert.checkpoints import (
+    hdf5_files,
     integrity,
     members,
     model_folder,
@@ -22,7 +23,6 @@ from official_bert.checkpoints import (
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.member import Backbone
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.common import hdf5_files
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten

@@ -23,7 +23,6 @@ from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
-from official_bert.common.manifests import clean
 from official_bert.config import DECODERS, PROBLEMS, BertConfig
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.window_pooling import OF_TOKENS, POOLINGS
@@ -129,8 +128,6 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         names the file and the field.
     """
     folder = embedded.find(folder)
-    if not folder.exists():
-        clean(folder.absolute().parent)  # the moment between the two steps of a replacement
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)

@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_write
+from official_bert.common.files import atomic_write, patching
 from official_bert.common.json_files import parse_json
 
 CHECKSUMS = "official_bert_crc32c"
@@ -77,7 +77,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
         mode = os.fstat(file.fileno()).st_mode & 0o777
     save_file(arrays, path, metadata=metadata or None)
     os.chmod(path, mode)  # the library lets nobody else read it
-    with atomic_write(path, "r+b") as file:  # in the caller's temporary folder: the file itself
+    with patching(path) as file:
         _sort_metadata(file)
 
 

@@ -1,195 +1,204 @@
-"""Files and folders that are complete under their final name or not there at all.
+"""Files and folders that are complete under their final name or not there at all, in place of none.
 
-That holds for a process that is killed and for a machine that loses its power: what is written
-under a temporary name is on the disk before it gets its own, and a folder that replaces another
-changes places with it in one step. And it holds for what others put there: only what this project
-wrote (`manifests`) is replaced or removed, a new name never takes that of a file that
-came meanwhile, links, devices and pipes are written through, and modes and hard links are kept.
-Nothing else in this project replaces or removes a file; a test keeps it so.
+Everything is written in a folder of a random name beside its place, synced, and renamed without
+replacing. What stands there already is refused. With `overwrite` it is renamed first, to NAME.~1~
+or the next free number, in one line that says so. With `own` a file or a folder is replaced: that
+is for the fixed names which a command writes inside a folder that it has begun and holds
+(`data_prep.jobs.output_folder`). A link at a place is not followed. Devices and pipes get the
+bytes. Nothing else in this project replaces or removes a file; a test keeps it so.
 """
 
 import contextlib
 import errno
+import itertools
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from official_bert.common import manifests, system
-from official_bert.common.errors import UserError, first_of
-from official_bert.common.paths import OWN_STREAM, local_path, real_path
+from official_bert.common import system
+from official_bert.common.errors import UserError
+from official_bert.common.paths import OWN_STREAM, local_path, named_path
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 UNWRITABLE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.EISDIR,
-    errno.ENAMETOOLONG, errno.ENXIO, errno.EFBIG,
+    errno.ENAMETOOLONG, errno.ENXIO, errno.EFBIG, errno.EBUSY,
 )  # fmt: skip
-# Folders that `atomic_folder` and `scratch` gave out: nobody else writes there.
-_private: set[Path] = set()
+_UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp", re.DOTALL)  # what `beside` makes
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
-    """Opens a temporary file beside `path` and renames it to `path` when the block succeeds.
+def beside(path: str | os.PathLike, overwrite: bool = False, own: bool = False) -> Iterator[Path]:
+    """Yields a path of the same name in a new folder beside `path`, for a file or a folder.
 
-    Text is UTF-8 with "\\n" line ends. After an error nothing is left behind and an older file of
-    that name is untouched. When this returns, the file would survive a loss of power. What a link
-    leads to, a device or a pipe gets the bytes themselves.
+    What the block makes there, and all else that it puts into that folder, is renamed to its place
+    when the block succeeds. After an error nothing is left behind, and what stood at the places is
+    untouched. When this returns, the files would survive a loss of power. A device, a pipe and the
+    process's own streams get the bytes of the file.
 
     Raises:
-      UserError: the path is remote, is a file that this project did not write, the disk is full or
-        the folder cannot be written.
+      UserError: the path is remote, something stands at a place, the disk is full, or the folder
+        cannot be written.
+    """
+    path = local_path(path)
+    with _readable_errors(path):
+        stream = None if own else _stream(path)
+        if stream is not None:
+            with scratch() as folder, open(stream, "wb") as file:
+                yield folder / "out"
+                with open(folder / "out", "rb") as made:
+                    shutil.copyfileobj(made, file)
+            return
+        target = named_path(path)
+        check_free(path, overwrite or own)
+        make_folder(target.parent)
+        folder = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
+        os.mkdir(folder)
+        try:
+            yield folder / target.name
+            for made in sorted(folder.iterdir()):
+                _sync_all(made)
+                _put(made, target.with_name(made.name), path.with_name(made.name), overwrite, own)
+            system.sync(target.parent)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def atomic_write(
+    path: str | os.PathLike, mode: str = "w", overwrite: bool = False, own: bool = False
+) -> Iterator[IO]:
+    """Opens a new file, which is at `path` when the block succeeds (`beside`).
+
+    Text is UTF-8 with "\\n" line ends. A device, a pipe and the process's own streams get the bytes
+    themselves.
+
+    Raises:
+      UserError: as `beside`.
     """
     path = local_path(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with _readable_errors(path):
-        target = real_path(path)
-        direct = _direct(path, target)
-        if direct is not None:
-            with open(direct, mode, **text) as file:
+        stream = None if own else _stream(path)
+        if stream is not None:
+            with open(stream, mode, **text) as file:
                 yield file
             return
-        make_folder(target.parent)
-        temporary, handle = manifests.create(target.parent)
-        try:
-            with open(handle, mode, **text) as file:
-                yield file
-                file.flush()
-                if os.path.lexists(target):
-                    os.fchmod(handle, stat.S_IMODE(os.lstat(target).st_mode))
-                os.fsync(handle)
-                _put_file(temporary, target, path)
-        finally:
-            manifests.discard(temporary)
+    with beside(path, overwrite, own) as made, open(made, mode.replace("w", "x"), **text) as file:
+        yield file
+        file.flush()
 
 
-def write_text(path: str | os.PathLike, text: str) -> None:
+def write_text(
+    path: str | os.PathLike, text: str, overwrite: bool = False, own: bool = False
+) -> None:
     """Writes a file of text as `atomic_write` does."""
-    with atomic_write(path) as file:
+    with atomic_write(path, overwrite=overwrite, own=own) as file:
         file.write(text)
 
 
-def write_json(path: str | os.PathLike, contents: Any, indent: int = 2) -> None:
+def write_json(path: str | os.PathLike, contents: Any, indent: int = 2, own: bool = False) -> None:
     """Writes a file of JSON as `atomic_write` does."""
-    write_text(path, json.dumps(contents, indent=indent, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(contents, indent=indent, ensure_ascii=False) + "\n", own=own)
 
 
 def appending(path: str | os.PathLike, mode: str = "a") -> IO:
-    """Opens a file of ours at its end, or a new one.
+    """Opens a file of a folder that the command holds at its end, or a new one.
 
     Raises:
-      UserError: as `atomic_write`.
+      UserError: it is a link or another kind of file, or cannot be written.
     """
     path = local_path(path)
     text = {} if "b" in mode else {"encoding": "utf-8"}
     with _readable_errors(path):
-        target = real_path(path)
-        direct = _direct(path, target)
-        if direct is None and not target.exists():
-            make_folder(target.parent)
-            manifests.add(target.parent, target.name)
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o666))
-        opened = target if direct is None else direct
-        return open(opened, mode, buffering=0 if "b" in mode else -1, **text)
+        make_folder(path.parent)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise UserError(f"{path} is in the way: it is not a file; move it away")
+        return open(handle, mode, buffering=0 if "b" in mode else -1, **text)
+
+
+def patching(path: Path) -> IO[bytes]:
+    """Opens a file that this process has just made in a folder of `beside`, to change bytes."""
+    return open(path, "r+b")
 
 
 @contextlib.contextmanager
 def atomic_folder(
-    path: str | os.PathLike, overwrite: bool = False, size: int = 0
+    path: str | os.PathLike, overwrite: bool = False, size: int = 0, own: bool = False
 ) -> Iterator[Path]:
-    """Yields a temporary folder beside `path` and renames it to `path` when the block succeeds.
+    """Yields a new folder, which is at `path` when the block succeeds (`beside`).
 
-    With `overwrite` the old folder stays under its name until the new one takes it. When this
-    returns, the new one would survive a loss of power. Of several processes that make a new folder
-    at once, one succeeds.
+    An empty folder that stands there gives it its mode. Of several processes that make a folder of
+    one name at once, one succeeds.
 
     Args:
       size: bytes that will be written at least; where the disk has not so many, nothing begins.
 
     Raises:
-      UserError: `path` is remote, exists and `overwrite` is false, holds what this project did not
-        write, or cannot be written.
+      UserError: as `beside`.
     """
-    check_free(path, overwrite)
-    shown, path = path, real_path(path)
-    with _readable_errors(path):
-        make_folder(path.parent)
-        number = secrets.token_hex(8)
-        temporary = path.with_name(f".{path.name}.{number}.tmp")
-        os.mkdir(temporary)
-        handle = os.open(temporary, os.O_RDONLY)
-        system.lock(handle)
-        _private.add(temporary)
-        try:
-            manifests.begin(temporary, number)
-            with tempfile.TemporaryFile(dir=temporary) as file:
-                _reserve(file.fileno(), size)
-            yield temporary
-            whole = manifests.add_whole(temporary, *os.listdir(temporary))
-            if path.exists():
-                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-            for each in (*whole, temporary):
-                system.sync(each)
-            _put_folder(temporary, path, number, shown, overwrite)
-        finally:
-            _private.discard(temporary)
-            os.close(handle)
-            if temporary.exists():
-                manifests.clear_away(temporary)
+    if _is_stream(named_path(path)):
+        raise UserError(f"{path} is a pipe or a device; choose another name")
+    with beside(path, overwrite, own) as made:
+        os.mkdir(made)
+        with tempfile.TemporaryFile(dir=made) as file:
+            _reserve(file.fileno(), size)
+        yield made
 
 
 def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
-    """Raises UserError where `atomic_folder` would not write: something is there.
+    """Raises UserError where something stands at a local path that is to be written.
 
-    What killed processes left beside it goes, or comes back to its place.
+    An empty folder does not count, nor does what bytes can be sent to. With `overwrite` only what
+    cannot be renamed is refused.
     """
-    shown, path = path, real_path(path)
-    manifests.clean(path.parent)
-    if os.path.lexists(path) and not path.is_dir():
-        raise UserError(f"{shown} exists already and is no folder; choose another")
-    if path.exists() and any(path.iterdir()):
-        if not overwrite:
-            raise UserError(f"{shown} exists already; choose another folder or pass --overwrite")
-        if strangers := list(map(str, manifests.foreign(path))):
-            raise UserError(
-                f"{shown} holds what this project did not write ({first_of(strangers, 3)}) "
-                "and is not replaced; move that away, or choose another folder"
-            )
-
-
-def check_file(target: Path, shown: str | os.PathLike) -> bool:
-    """Whether a regular file is or will be at `target`, the end of all links, and not a device.
-
-    Raises:
-      UserError: what is there is not ours, and bytes cannot be sent to it.
-    """
-    try:
-        mode = os.lstat(target).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
-        return False
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "no file that can be written"
-        raise UserError(f"{shown} is {kind}; choose another name")
-    if not manifests.is_listed(target) and not _is_private(target):
+    target = named_path(path)
+    if not os.path.lexists(target) or _is_empty_folder(target) or _is_stream(target):
+        return
+    if not overwrite:
         raise UserError(
-            f"{shown} exists, and this project did not write it; it is not replaced: move it away, "
-            "or choose another name"
+            f"{path} exists already; choose another name or pass --overwrite, which renames it to "
+            f"{_backup(target).name}"
         )
-    return True
+    mode = os.lstat(target).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+        raise UserError(f"{path} is a device; choose another name")
+    if target in (here := Path.cwd(), *here.parents) and not target.is_symlink():
+        raise UserError(
+            f"{path} is the folder that this command works in, or holds it; it is not renamed: "
+            "start the command elsewhere"
+        )
+
+
+def set_aside(path: str | os.PathLike) -> None:
+    """Renames what stands at a path to NAME.~1~, or the next free number, and says so."""
+    target = named_path(path)
+    check_free(path, overwrite=True)
+    if _is_stream(target):
+        raise UserError(f"{path} is a pipe or a device, which is not renamed")
+    with _readable_errors(target):
+        while True:
+            backup = _backup(target)
+            with contextlib.suppress(FileExistsError):  # another process took the number
+                system.rename_new(target, backup)
+                break
+        system.sync(target.parent)
+    print(f"{path} is renamed to {backup.name}", file=sys.stderr, flush=True)
 
 
 def make_folder(path: str | os.PathLike) -> None:
     """Makes a folder and those above it; each is on the disk when its parent is synced.
-
-    A folder that is made inside one of ours is ours.
 
     Raises:
       UserError: it is a file, or cannot be made.
@@ -198,26 +207,52 @@ def make_folder(path: str | os.PathLike) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{path} is a file; give a folder")
     with _readable_errors(folder):
-        made = None
-        missing = [each for each in (folder, *folder.parents) if not each.exists()]
-        for each in reversed(missing):
-            if each.parent == made or manifests.is_kept(each.parent):
-                manifests.add(each.parent, each.name)
+        for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
             each.mkdir(exist_ok=True)
             system.sync(each.parent)
-            made = each
+
+
+def remove(*paths: str | os.PathLike) -> None:
+    """Removes files and folders that a command made inside a folder that it holds.
+
+    A link goes, and not what it leads to.
+    """
+    for path in paths:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def remove_empty(folder: str | os.PathLike) -> None:
+    """Removes a folder that a command made, unless something is in it."""
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
+def is_unfinished(name: str) -> bool:
+    """Return whether a name is one of those that `beside` gives to its folders."""
+    return _UNFINISHED.fullmatch(name) is not None
+
+
+def remove_unfinished(folder: str | os.PathLike, names: re.Pattern) -> None:
+    """Removes the folders that killed processes left in a folder which this one holds.
+
+    Args:
+      names: of what they were writing there (`beside`).
+    """
+    for path in Path(folder).glob(".*.tmp"):
+        match = _UNFINISHED.fullmatch(path.name)
+        if match and names.fullmatch(match[1]) and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
     """A temporary folder somewhere, which is removed with all in it."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(os.path.realpath(name))
-        _private.add(folder)
-        try:
-            yield folder
-        finally:
-            _private.discard(folder)
+        yield Path(os.path.realpath(name))
 
 
 def allocate(path: str | os.PathLike) -> None:
@@ -231,67 +266,75 @@ def allocate(path: str | os.PathLike) -> None:
         _reserve(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
-def _is_private(path: Path) -> bool:
-    return any(folder in _private for folder in path.parents)
+def _backup(target: Path) -> Path:
+    """Return the first free one of GNU's names of numbered backups."""
+    names = (target.with_name(f"{target.name}.~{number}~") for number in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
-def _put_file(temporary: Path, target: Path, shown: Path) -> None:
-    """Gives a whole temporary file its name."""
-    with contextlib.suppress(FileExistsError):  # another process of ours may be faster
-        if not os.path.lexists(target):
-            with manifests.adding(target):
-                system.to_new_name(temporary, target)
-            system.sync(target.parent)
+def _put(made: Path, target: Path, shown: Path, overwrite: bool, own: bool) -> None:
+    """Gives a complete file or folder its name, and the mode of what stood there."""
+    there = os.path.lexists(target)
+    if there and not target.is_symlink() and target.is_dir() == made.is_dir():
+        os.chmod(made, stat.S_IMODE(target.stat().st_mode))
+    if own and there:
+        if target.is_symlink() or not (target.is_dir() if made.is_dir() else target.is_file()):
+            raise UserError(f"{shown} is in the way: this command did not write it; move it away")
+        if made.is_dir():
+            os.rename(target, made.with_name("old"))  # goes with the folder of `beside`
+        else:
+            os.replace(made, target)
             return
-    if check_file(target, shown) and os.lstat(target).st_nlink == 1:
-        os.replace(temporary, target)
-    else:  # its other names keep their file
-        with open(temporary, "rb") as new, open(target, "r+b") as old:
-            shutil.copyfileobj(new, old, 1 << 20)
-            old.truncate()
-            old.flush()
-            os.fsync(old.fileno())
-    system.sync(target.parent)
+    check_free(shown, overwrite)
+    try:
+        if _is_empty_folder(target) and made.is_dir():
+            os.rename(made, target)
+            return
+        if overwrite and os.path.lexists(target):
+            set_aside(shown)
+        system.rename_new(made, target)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        raise UserError(f"{shown} came to be meanwhile; choose another name") from None
 
 
-def _direct(path: Path, target: Path) -> int | Path | None:
-    """What to open where bytes need no temporary file: a stream or a device, or a file in a
-    temporary folder; None for any other file."""
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether bytes are sent to what a name leads to, and nothing is replaced."""
+    with contextlib.suppress(OSError):
+        mode = os.stat(path).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+    return False
+
+
+def _stream(path: Path) -> int | None:
+    """Open a device, a pipe or one of the process's own streams; None for any other file."""
     if stream := OWN_STREAM.fullmatch(str(path)):
         return os.dup({"stdout": 1, "stderr": 2}.get(stream[1]) or int(stream[2] or stream[3]))
-    if _is_private(target):
-        return target
-    if check_file(target, path):
+    if not _is_stream(path):
         return None
     try:  # to wait for a pipe's reader who may never come is no use
-        handle = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise UserError(f"{target} is a pipe or a device that nobody reads") from None
+            raise UserError(f"{path} is a pipe or a device that nobody reads") from None
         raise
     os.set_blocking(handle, True)
     return handle
 
 
-def _put_folder(new: Path, path: Path, number: str, shown, overwrite: bool) -> None:
-    if not path.exists() or not any(path.iterdir()):
-        kept = manifests.is_kept(path.parent)
-        try:
-            with manifests.adding(path) if kept else contextlib.nullcontext():
-                os.rename(new, path)
-        except OSError:
-            check_free(shown)  # it came to be meanwhile
-            raise
-    else:
-        check_free(shown, overwrite)
-        manifests.begin(path, number)
-        if not system.exchange(new, path):
-            old = new.with_suffix(".old")
-            os.rename(path, old)  # `manifests.clean` undoes this if it is the last that happens
-            os.rename(new, path)
-            system.sync(path.parent)
-            manifests.clear_away(old)
-    system.sync(path.parent)  # exchanged, `new` names the old one, which the caller removes
+def _sync_all(path: Path) -> None:
+    """Waits until a file, or a folder and all files in it, are on the disk."""
+    for folder, _, names in os.walk(path, topdown=False):
+        for each in (*names, ""):
+            if not os.path.islink(each := os.path.join(folder, each)):
+                system.sync(Path(each))
+    if not path.is_dir():
+        system.sync(path)
 
 
 def _reserve(handle: int, size: int) -> None:
@@ -315,7 +358,7 @@ def _readable_errors(path: Path):
             raise UserError(f"{path}: the disk is full; nothing was written there") from error
         if number == errno.ENOENT and not path.parent.exists():
             raise UserError(f"{path}: its folder was removed while it was written") from error
-        if number == errno.EPIPE and real_path(path).is_fifo():
+        if number == errno.EPIPE and path.is_fifo():
             raise UserError(f"{path}: who read this pipe has ended") from error
         name = os.fsencode(path).decode("utf-8", "replace")
         if isinstance(error, ValueError | TypeError) and name != str(path):

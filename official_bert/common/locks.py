@@ -1,33 +1,62 @@
-"""One process that writes a folder, or many that read it: who comes second is told who is there."""
+"""One process that writes a folder, or many that read it: who comes second is told who is there.
+
+Locks are flock's, of the library filelock: they end with their process. Nobody is waited for
+without a limit.
+"""
 
 import contextlib
+import errno
+import fcntl
+import io
 import os
 import shlex
 import socket
+import stat
 import sys
 import time
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+import filelock
+
 from official_bert.common.errors import UserError, os_errors
-from official_bert.common.files import make_folder
+from official_bert.common.files import make_folder, set_aside
 from official_bert.common.paths import local_path
-from official_bert.common.system import is_at, is_held, lock, open_locked
 
 LOCK_FILE = ".official_bert.lock"
-_OURS = b"process "  # how what `exclusive` writes begins
+SECONDS = 0.5  # that another process is waited for: long enough for who only looks
+_OURS = b"process "  # how what a holder writes begins
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class FolderLock:
-    """A lock of a folder: a writer's own (`exclusive`), or one that readers share (`shared`).
+    """The lock of the process that writes a folder (`exclusive`)."""
 
-    It ends with `release`, with this object, or with the process.
-    """
+    def __init__(self, folder: Path, seconds: float):
+        self._folder, self._seconds = folder, seconds
+        self._acquire()
 
-    def __init__(self, path: Path, handle: int):
-        self._path, self._handle = path, handle
-        self.release = weakref.finalize(self, _release, path, handle, os.getpid())
+    def _acquire(self) -> None:
+        self._file = None
+        with os_errors(self._folder, "written"):
+            make_folder(self._folder)
+            path = self._folder / LOCK_FILE
+            self._file = filelock.FileLock(path, self._seconds, 0o666, on_acquired=self._sign)
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    with open(handle, "rb", buffering=0):
+                        _check_ours(handle, path)  # some versions of the library empty the file
+                self._file.acquire()
+            except filelock.Timeout:
+                raise _in_use(path) from None
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+
+    def _sign(self, handle: int) -> None:
+        self._state = os.fstat(handle)
+        _sign(handle)
 
     def check(self) -> None:
         """Call before results are written: another folder may have come under the name.
@@ -35,88 +64,108 @@ class FolderLock:
         Raises:
           UserError: the folder was removed or replaced since it was locked.
         """
-        if not is_at(self._handle, self._path):
+        path = self._folder / LOCK_FILE
+        if self._file.is_locked and not (
+            path.exists() and os.path.samestat(self._state, os.lstat(path))
+        ):
             raise UserError(
-                f"{self._path.parent} was removed or replaced while this command used it; "
+                f"{self._folder} was removed or replaced while this command used it; "
                 "its results are lost, run the command again"
             )
 
+    def begin_anew(self) -> None:
+        """Renames the folder as --overwrite does (`files.set_aside`); holds a new one in its place.
+
+        Raises:
+          UserError: the folder cannot be renamed, or another process was faster to make a new one.
+        """
+        set_aside(self._folder)
+        self.release()
+        self._acquire()
+
+    def release(self) -> None:
+        """Lets go; the file stays, so that all who wait see the same one."""
+        self._file.release(force=True)
+
 
 @contextlib.contextmanager
-def exclusive(folder: str | os.PathLike, wait: bool = False) -> Iterator[FolderLock]:
+def exclusive(folder: str | os.PathLike, seconds: float = SECONDS) -> Iterator[FolderLock]:
     """Makes `folder` where it is missing and holds its lock, until the process ends at the latest.
 
-    The file in it says who holds it. Processes forked meanwhile hold it, too, so that a killed
-    command's workers are gone before the next one begins.
+    The file in it says who holds it. Where a file system has no locks, everybody gets them.
 
     Args:
-      wait: until another process that holds it has ended.
+      seconds: how long to wait for another process that holds it.
 
     Raises:
       UserError: another process holds it (the message says which), or the folder cannot be written
         or is not local.
     """
-    folder = local_path(folder)
-    path = folder / LOCK_FILE
-    with os_errors(folder, "written"):
-        make_folder(folder)
-        lock = FolderLock(path, _open(path, os.O_RDWR | os.O_CREAT, wait=wait))
+    lock = FolderLock(local_path(folder), seconds)
     try:
         yield lock
     finally:
         lock.release()
 
 
-def shared(folder: str | os.PathLike) -> FolderLock | None:
+def shared(folder: str | os.PathLike) -> io.FileIO | None:
     """Holds an existing folder against processes that would write to it (`exclusive`).
 
-    Returns: None where the file system takes no lock of this user; nor does it take one of a
-      writer then, or the writer is another user.
+    Returns: the open file of the lock, which ends with it; None where the file system takes no lock
+      of this user.
     Raises:
       UserError: another process writes to it; the message says which.
     """
     path = Path(folder) / LOCK_FILE
     for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with contextlib.suppress(OSError):
-            return FolderLock(path, _open(path, flags, is_shared=True))
+            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+            file = io.FileIO(handle, "r")
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _in_use(path) from None
+            _check_ours(handle, path)
+            if flags & os.O_RDWR:  # of many readers the last one stands there
+                _sign(handle)
+            return file
     return None
 
 
 def is_locked(folder: str | os.PathLike) -> bool:
     """Whether a process holds the lock of a folder."""
-    path = Path(folder, LOCK_FILE)
-    return os.path.lexists(path) and is_held(path)
-
-
-def _release(path: Path, handle: int, owner: int) -> None:
     with contextlib.suppress(OSError):
-        # A forked process has the same lock: it only lets go. The last holder removes the file,
-        # while it is held: nobody can have locked this very file in between.
-        if os.getpid() == owner and lock(handle, wait=False) and is_at(handle, path):
-            os.unlink(path)
-    os.close(handle)
+        handle = os.open(Path(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            return not filelock.lock_descriptor(handle, blocking=False)
+        finally:
+            os.close(handle)
+    return False
 
 
-def _open(path: Path, flags: int, is_shared: bool = False, wait: bool = False) -> int:
-    handle, is_free = open_locked(path, flags, is_shared, wait)
-    content = os.pread(handle, 1000, 0)
-    told = None
-    if not is_free:
-        holder = content.decode("utf-8", "replace").strip()
-        told = f"{path.parent} is in use by {holder or 'another process'}; wait for it to end, or"
-    elif content[: len(_OURS)] not in (b"", _OURS):
-        told = f"{path} was not written by this project;"
-    if told:
-        os.close(handle)
-        raise UserError(f"{told} choose another folder")
-    if flags & os.O_RDWR:  # of many readers the last one stands there
-        with contextlib.suppress(OSError):  # a full disk
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, _myself().encode("utf-8", "backslashreplace"), 0)
-    return handle
+def _in_use(path: Path) -> UserError:
+    holder = ""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        holder = file.read(1000).decode("utf-8", "replace").strip()
+    return UserError(
+        f"{path.parent} is in use by {holder or 'another process'}; wait for it to end, or choose "
+        "another folder"
+    )
 
 
-def _myself() -> str:
+def _check_ours(handle: int, path: Path) -> None:
+    """Raises UserError where the open file at a lock's path is someone else's."""
+    state = os.fstat(handle)
+    plain = stat.S_ISREG(state.st_mode) and state.st_nlink < 2
+    if not plain or os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
+        raise UserError(f"{path} was not written by this project; choose another folder")
+
+
+def _sign(handle: int) -> None:
+    """Writes who holds a lock into its file."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300]
     since = time.strftime("%Y-%m-%d %H:%M:%S")
-    return f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"
+    text = f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"
+    with contextlib.suppress(OSError):  # a full disk
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, text.encode("utf-8", "backslashreplace"), 0)

@@ -38,9 +38,12 @@ def is_remote(path: str | os.PathLike) -> bool:
     return "://" in str(path)
 
 
-def real_path(path: str | os.PathLike) -> Path:
-    """Where a local path leads to, through all links."""
-    return Path(os.path.realpath(local_path(path)))
+def named_path(path: str | os.PathLike) -> Path:
+    """The absolute path of what a local path names: a link at its end is not followed."""
+    above, name = os.path.split(os.fspath(local_path(path)))
+    if name in ("", ".", ".."):
+        return Path(os.path.realpath(path))
+    return Path(os.path.realpath(above or "."), name)
 
 
 def local_path(path: str | os.PathLike) -> Path:

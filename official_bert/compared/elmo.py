@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from official_bert.common import hdf5_files
+from official_bert.checkpoints import hdf5_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.compared.elmo_config import (
@@ -209,11 +209,11 @@ def load_elmo(folder, words=None) -> ELMo:
     return model
 
 
-def save_elmo(folder, model: ELMo) -> None:
-    """Writes the files that `load_elmo` reads, replacing the folder; without a softmax."""
+def save_elmo(folder, model: ELMo, overwrite: bool = False) -> None:
+    """Writes the files that `load_elmo` reads, without a softmax."""
     import h5py
 
-    with atomic_folder(folder, overwrite=True) as temporary:
+    with atomic_folder(folder, overwrite) as temporary:
         write_json(temporary / "options.json", model.config.to_options())
         with h5py.File(temporary / "weights.hdf5", "w") as file:
             for variable, name in _names(model):

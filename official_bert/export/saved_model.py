@@ -48,7 +48,7 @@ def export(
       head: what to serve, of `exports.HEADS`; None is the head the model has, or else sentence
         embeddings.
       version: name of the sub-folder.
-      overwrite: replace that version if it exists.
+      overwrite: rename that version to VERSION.~1~ first, if it exists.
       **settings: fields of `ServingSettings`, instead of those of the model folder.
 
     Returns:

@@ -66,7 +66,7 @@ def test_the_command_says_how_near_onnx_is(model_folder, tmp_path, capsys):
     assert made.startswith(f"onnx: {tmp_path / 'out' / 'model.onnx'}, ")
     (tmp_path / "out" / "model.onnx").write_bytes(b"old")
     assert call(export, *flags) == 2
-    assert "exists already; choose another folder or pass --overwrite" in capsys.readouterr().err
+    assert "exists already; choose another name or pass --overwrite" in capsys.readouterr().err
     assert (tmp_path / "out" / "model.onnx").read_bytes() == b"old"
     assert call(export, *flags, "--overwrite") == 0
 

@@ -105,7 +105,8 @@ def test_an_existing_folder_is_kept_unless_overwritten(folder, tokenizer):
     assert (folder / "model.json").read_text() == before
     ob.save(folder, ob.BertEncoder(CONFIG), tokenizer, overwrite=True)
     assert ob.load(folder).head == "none"
-    assert [path.name for path in folder.parent.iterdir()] == ["m"]  # nothing temporary is left
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["m", "m.~1~"]
+    assert (folder.parent / "m.~1~" / "model.json").read_text() == before
 
 
 def test_more_rows_than_pieces_is_a_warning_fewer_an_error(old_folder):

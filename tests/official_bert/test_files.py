@@ -1,31 +1,32 @@
-"""Files and folders appear whole or not at all, and in place of nothing that is not ours."""
+"""Files and folders appear whole or not at all, and in place of nothing."""
 
 import errno
 import fcntl
 import multiprocessing
 import os
+import re
 import resource
 import stat
 
 import pytest
 
-from official_bert.common import files, manifests, system
+from official_bert.common import files, system
 from official_bert.common.checksums import sha256_file, state
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write, write_text
 from official_bert.common.locks import LOCK_FILE, exclusive
+from official_bert.common.outputs import check_outputs
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])
 def both_systems(request, monkeypatch):
-    """Whether the system knows how to rename without replacing, and to exchange."""
+    """Whether the system knows how to rename without replacing."""
     if not request.param:
         monkeypatch.setattr(system, "_renameat2", lambda: None)
 
 
 def listed(folder):
-    return sorted(name for name in os.listdir(folder) if name != manifests.FILE)
+    return sorted(os.listdir(folder))
 
 
 def test_a_file_that_is_too_large_for_the_system(tmp_path):
@@ -59,7 +60,7 @@ def test_a_file_appears_only_when_complete(tmp_path, both_systems):
         assert not path.exists()
     assert path.read_bytes() == "ä\n".encode()
     assert listed(path.parent) == ["file.txt"]
-    write_text(path, "again")  # it is ours
+    write_text(path, "again", own=True)
     assert path.read_text() == "again" and listed(path.parent) == ["file.txt"]
 
 
@@ -67,10 +68,11 @@ def test_a_file_appears_only_when_complete(tmp_path, both_systems):
 def test_an_error_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "file.txt"
     write_text(path, "old")
-    with pytest.raises(type(error)), atomic_write(path) as file:
-        file.write("half")
-        raise error
-    assert path.read_text() == "old" and listed(tmp_path) == ["file.txt"]
+    for option in ("overwrite", "own"):
+        with pytest.raises(type(error)), atomic_write(path, **{option: True}) as file:
+            file.write("half")
+            raise error
+        assert path.read_text() == "old" and listed(tmp_path) == ["file.txt"]
 
 
 @pytest.mark.parametrize(
@@ -101,62 +103,80 @@ def test_a_folder_that_will_not_fit_is_not_begun(tmp_path, monkeypatch):
     assert listed(tmp_path) == []
 
 
-def test_a_folder_is_replaced_only_on_request(tmp_path, both_systems):
-    folder = tmp_path / "model"
-    for content in ("one", "two"):
-        with atomic_folder(folder, overwrite=content == "two") as temporary:
+def test_what_stands_there_is_refused_or_renamed(tmp_path, both_systems, capsys):
+    for number, content in enumerate(("one", "two", "three")):
+        write_text(tmp_path / "file", content, overwrite=number > 0)
+        with atomic_folder(tmp_path / "model", overwrite=number > 0) as temporary:
             (temporary / "deep").mkdir()
             (temporary / "deep" / "file").write_text(content)
-        assert (folder / "deep" / "file").read_text() == content
-    with pytest.raises(UserError, match="--overwrite"), atomic_folder(folder):
-        pass
-    assert (folder / "deep" / "file").read_text() == "two" and os.listdir(tmp_path) == ["model"]
-    folder.rename(tmp_path / "moved")  # what is ours is known by the folder itself
-    with atomic_folder(tmp_path / "moved", overwrite=True):
-        pass
-    assert listed(tmp_path / "moved") == []
-
-
-def test_what_others_put_into_a_folder_keeps_it(tmp_path, both_systems):
-    with atomic_folder(tmp_path / "model") as temporary:
-        (temporary / "weights").write_text("ours")
-    for name, make in (
-        ("notes.txt", lambda path: path.write_text("mine")),
-        ("link", lambda path: path.symlink_to(tmp_path)),
-        ("pipe", os.mkfifo),
-        ("empty", lambda path: path.mkdir()),
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == f"{tmp_path / 'file'} is renamed to file.~1~" and len(told) == 4
+    names = ["file", "file.~1~", "file.~2~", "model", "model.~1~", "model.~2~"]
+    assert listed(tmp_path) == names
+    for name, content in zip(("", ".~1~", ".~2~"), ("three", "one", "two"), strict=True):
+        assert (tmp_path / f"file{name}").read_text() == content
+        assert (tmp_path / f"model{name}" / "deep" / "file").read_text() == content
+    told = "exists already; choose another name or pass --overwrite, which renames it to"
+    with pytest.raises(UserError, match=f"file {told} file.~3~"):
+        write_text(tmp_path / "file", "four")
+    with (
+        pytest.raises(UserError, match=f"model {told} model.~3~"),
+        atomic_folder(tmp_path / "model"),
     ):
-        path = tmp_path / "model" / name
-        make(path)
-        with (
-            pytest.raises(UserError, match=f"holds what this project did not write .*{name}"),
-            atomic_folder(tmp_path / "model", overwrite=True),
-        ):
-            pass
-        assert os.path.lexists(path) and (tmp_path / "model" / "weights").read_text() == "ours"
-        path.rmdir() if name == "empty" else path.unlink()
+        pytest.fail("the block was begun")
+    assert listed(tmp_path) == names
 
 
-def test_files_of_others_are_not_replaced(tmp_path, both_systems):
-    path = tmp_path / "mine.txt"
-    for content in ("mine", ""):
-        path.write_text(content)
-        for write in (write_text, lambda path, text: files.appending(path)):
-            with pytest.raises(UserError, match=r"mine.txt exists, and this project did not"):
-                write(path, "new")
-        with pytest.raises(UserError, match="exists already"), atomic_folder(path, overwrite=True):
-            pass
-        manifests.remove(path)
-        assert path.read_text() == content and os.listdir(tmp_path) == ["mine.txt"]
-    write_text(tmp_path / "other.txt", "ours")
-    path.unlink()
-    (tmp_path / "other.txt").rename(path)  # what is moved is not known any more
-    with pytest.raises(UserError, match="did not write"):
-        write_text(path, "new")
+@pytest.mark.parametrize("kind", ["file", "empty file", "link", "lost link", "loop", "folder"])
+def test_whatever_stands_there_is_kept(tmp_path, both_systems, kind):
+    path, mine = tmp_path / "out", tmp_path / "mine"
+    mine.write_text("mine")
+    if kind == "folder":
+        path.mkdir()
+        (path / "diary").write_text("mine")
+    elif kind.endswith("file"):
+        path.write_text("mine" if kind == "file" else "")
+    else:
+        path.symlink_to({"link": mine, "lost link": "nowhere", "loop": "out"}[kind])
+    before = os.lstat(path)
+    for write in (write_text, lambda path, text: check_outputs(outputs=[path])):
+        with pytest.raises(UserError, match=r"out exists already"):
+            write(path, "new")
+    with pytest.raises(UserError, match="out exists already"), atomic_folder(path):
+        pass
+    write_text(path, "ours", overwrite=True)
+    assert path.read_text() == "ours" and not path.is_symlink()
+    assert os.path.samestat(before, os.lstat(tmp_path / "out.~1~"))
+    assert mine.read_text() == "mine" and listed(tmp_path) == ["mine", "out", "out.~1~"]
+
+
+def test_in_a_folder_of_its_own_a_command_replaces_files_and_no_links(tmp_path, both_systems):
+    for text in ("one", "two"):
+        write_text(tmp_path / "results.json", text, own=True)
+        with atomic_folder(tmp_path / "step-1", own=True) as folder:
+            (folder / "state").write_text(text)
+    assert (tmp_path / "results.json").read_text() == "two"
+    assert (tmp_path / "step-1" / "state").read_text() == "two"
+    assert listed(tmp_path) == ["results.json", "step-1"]
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link").symlink_to("mine")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe", "step-1"):
+        with pytest.raises(UserError, match=f"{name} is in the way"):
+            write_text(tmp_path / name, "new", own=True)
+    with (
+        pytest.raises(UserError, match="mine is in the way"),
+        atomic_folder(tmp_path / "mine", own=True),
+    ):
+        pass
+    for name in ("link", "pipe", "step-1"):
+        with pytest.raises(UserError):
+            files.appending(tmp_path / name)
+    assert (tmp_path / "mine").read_text() == "mine" and len(listed(tmp_path)) == 5
 
 
 def test_what_comes_meanwhile_stays(tmp_path, both_systems, monkeypatch):
-    path, move = tmp_path / "file", system.to_new_name
+    path, move = tmp_path / "file", system.rename_new
 
     def comes_at_the_last_moment(old, new):
         path.write_text("mine")
@@ -164,15 +184,14 @@ def test_what_comes_meanwhile_stays(tmp_path, both_systems, monkeypatch):
 
     for early in (True, False):
         if not early:
-            monkeypatch.setattr(system, "to_new_name", comes_at_the_last_moment)
-        with pytest.raises(UserError, match="meanwhile|did not write"), atomic_write(path) as file:
+            monkeypatch.setattr(system, "rename_new", comes_at_the_last_moment)
+        with pytest.raises(UserError, match="meanwhile|exists al"), atomic_write(path) as file:
             file.write("ours")
             if early:
                 path.write_text("mine")
         assert path.read_text() == "mine" and listed(tmp_path) == ["file"]
-        with pytest.raises(UserError, match="did not write it"):
-            write_text(path, "ours")
         path.unlink()
+    monkeypatch.setattr(system, "rename_new", move)
     path = tmp_path / "folder"
     with pytest.raises(UserError, match="exists already"), atomic_folder(path):
         path.mkdir()
@@ -180,74 +199,62 @@ def test_what_comes_meanwhile_stays(tmp_path, both_systems, monkeypatch):
     assert os.listdir(path) == ["file"] and listed(tmp_path) == ["folder"]
 
 
-def test_what_another_process_of_ours_writes_meanwhile_is_ours(tmp_path, both_systems, monkeypatch):
-    path, exists = tmp_path / "file", os.path.lexists
-    with monkeypatch.context() as patch, atomic_write(path) as file:
-        file.write("second")
-        write_text(path, "first")
-        late = iter([True] * 2)  # the name was still free when it was looked at
-        patch.setattr(os.path, "lexists", lambda p: not next(late, False) and exists(p))
-    assert path.read_text() == "second" and listed(tmp_path) == ["file"]
-    write_text(path, "third")
+def test_side_files_follow_the_rule(tmp_path):
+    """A SQuAD file's n-best beside it: refused, or renamed, as the file that the user named."""
+    (tmp_path / "nbest_out.json").write_text("mine")
+
+    def write(overwrite):
+        with files.beside(tmp_path / "out.json", overwrite) as made:
+            made.write_text("ours")
+            made.with_name("nbest_out.json").write_text("ours")
+
+    with pytest.raises(UserError, match="nbest_out.json exists already"):
+        write(False)
+    assert (tmp_path / "nbest_out.json").read_text() == "mine"
+    write(True)
+    assert (tmp_path / "nbest_out.json").read_text() == "ours"
+    assert (tmp_path / "nbest_out.json.~1~").read_text() == "mine"
 
 
-def test_links_are_written_through(tmp_path, both_systems):
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "disk" / "file")  # to nothing yet
-    for text in ("one", "two"):
-        write_text(tmp_path / "link", text)
-        assert (tmp_path / "disk" / "file").read_text() == text
-        assert os.readlink(tmp_path / "link") == str(tmp_path / "disk" / "file")
-    (tmp_path / "disk" / "mine").write_text("mine")
-    (tmp_path / "other").symlink_to(tmp_path / "disk" / "mine")
-    with pytest.raises(UserError, match="other exists, and this project did not write it"):
-        write_text(tmp_path / "other", "new")
-    (tmp_path / "model").symlink_to(tmp_path / "disk" / "model")
-    for text in ("one", "two"):
-        with atomic_folder(tmp_path / "model", overwrite=True) as temporary:
-            (temporary / "file").write_text(text)
-        assert (tmp_path / "disk" / "model" / "file").read_text() == text
-        assert (tmp_path / "model").is_symlink()
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(UserError, match="loop"):
-        write_text(tmp_path / "loop", "new")
-    with pytest.raises(UserError, match="no folder"):
-        claim(folders=[tmp_path / "loop"])
-
-
-def test_modes_and_hard_links_are_kept(tmp_path):
+def test_modes_are_kept_and_other_names_keep_their_file(tmp_path):
     path = tmp_path / "file"
-    write_text(path, "a longer text")
-    os.chmod(path, 0o640)
     write_text(path, "one")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    os.chmod(path, 0o640)
     os.link(path, tmp_path / "other")
-    write_text(path, "two")
-    assert (tmp_path / "other").read_text() == "two" and path.samefile(tmp_path / "other")
+    write_text(path, "two", own=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert (tmp_path / "other").read_text() == "one"
+    write_text(path, "three", overwrite=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
     (tmp_path / "folder").mkdir(0o700)
     with atomic_folder(tmp_path / "folder"):
         pass
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o700
 
 
-def test_an_output_is_replaced_with_overwrite_alone(tmp_path, monkeypatch):
+def test_outputs_are_looked_at_before_any_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    claim(outputs=["out.tsv", "-", "", "/dev/null", "/dev/stdout"])
+    check_outputs(outputs=["out.tsv", "-", "", "/dev/null", "/dev/stdout"])
     write_text("out.tsv", "one")
-    claim(files=["out.tsv"])
-    claim(outputs=["out.tsv"], overwrite=True)
-    with pytest.raises(UserError, match="^out.tsv exists already; .* or pass --overwrite$"):
-        claim(outputs=["out.tsv"])
-    (tmp_path / "mine.tsv").write_text("mine")
-    for overwrite in (False, True):
-        with pytest.raises(UserError, match="mine.tsv exists, and this project did not write it"):
-            claim(outputs=["mine.tsv"], overwrite=overwrite)
+    check_outputs(outputs=["out.tsv"], overwrite=True)
+    with pytest.raises(UserError, match="^out.tsv exists already; .* or pass --overwrite, which"):
+        check_outputs(outputs=["out.tsv"])
+    (tmp_path / "sub").mkdir()
+    check_outputs(outputs=["sub"])  # an empty folder
+    monkeypatch.chdir(tmp_path / "sub")
+    for path in ("..", tmp_path):
+        with pytest.raises(UserError, match="is the folder that this command works in, or holds"):
+            check_outputs(outputs=[path], overwrite=True)
+    if os.geteuid() == 0:
+        os.mknod("disk", stat.S_IFBLK | 0o600, os.makedev(7, 250))
+        with pytest.raises(UserError, match="disk is a device"):
+            check_outputs(outputs=["disk"], overwrite=True)
 
 
 def test_devices_and_pipes_get_the_bytes(tmp_path, capfd):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    claim(files=[pipe, "/dev/null", "/dev/stdout"])
+    check_outputs(outputs=[pipe, "/dev/null", "/dev/stdout"])
     with pytest.raises(UserError, match="a pipe or a device that nobody reads"):
         write_text(pipe, "one")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -262,7 +269,7 @@ def test_devices_and_pipes_get_the_bytes(tmp_path, capfd):
 
 def test_a_pipe_that_nobody_reads_keeps_nobody_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UserError, match="pipe is a pipe or a device that nobody reads"):
+    with pytest.raises(UserError, match="cannot be written"):
         files.appending(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     told = "who read this pipe has ended"
@@ -292,18 +299,23 @@ def die_while_writing(folder, what):
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_what_a_killed_process_left_goes(tmp_path, what):
+def test_what_a_killed_process_left_is_not_taken_for_the_output(tmp_path, what):
     process = multiprocessing.get_context("fork").Process(
         target=die_while_writing, args=(tmp_path, what)
     )
     process.start()
     process.join()
-    assert len(listed(tmp_path)) == 1
-    with atomic_write(tmp_path / "other") as file, atomic_folder(tmp_path / "folder"):
+    (left,) = listed(tmp_path)
+    assert left.startswith(f".{'file' if what == 'file' else 'model'}.") and left.endswith(".tmp")
+    with atomic_write(tmp_path / "file") as file, atomic_folder(tmp_path / "model"):
         file.write("meanwhile")
-        claim(files=[tmp_path / "file"], folders=[tmp_path / "model"])
-        assert len(listed(tmp_path)) == 2  # of this living process
-    assert listed(tmp_path) == ["folder", "other"]
+    assert listed(tmp_path) == [left, "file", "model"]  # in a user's folder it stays
+    others = [".file.0123456789abcdef.tmp", ".other.0123456789abcdef.tmp", ".file.tmp"]
+    for name in others[1:]:
+        (tmp_path / name).mkdir()
+    (tmp_path / others[0]).write_text("mine")
+    files.remove_unfinished(tmp_path, re.compile("file|model"))  # in a command's own it goes
+    assert listed(tmp_path) == sorted([*others, "file", "model"])
 
 
 def race(folder, start, ended):
@@ -331,20 +343,20 @@ def test_of_two_that_make_a_folder_at_once_one_wins(tmp_path):
 @pytest.mark.parametrize(
     ("source", "output", "kind"),
     [
-        ("a.txt", "a.txt", "files"),
-        ("a.txt", "link.txt", "files"),
-        ("a.txt", "hard.txt", "files"),
-        ("a.txt", "sub/../a.txt", "files"),
+        ("a.txt", "a.txt", "outputs"),
+        ("a.txt", "link.txt", "outputs"),
+        ("a.txt", "hard.txt", "outputs"),
+        ("a.txt", "sub/../a.txt", "outputs"),
         ("books", "books", "work"),
         ("books/b.txt", "books", "work"),
         ("books", "books/out", "work"),
         ("books", "linked", "work"),
-        ("linked", "books/out", "folders"),
-        ("books", "books/b.txt", "files"),
+        ("linked", "books/out", "outputs"),
+        ("books", "books/b.txt", "outputs"),
         ("books/b.txt", ".", "work"),
-        ("*.txt", "new.txt", "files"),  # would be read the next time
-        ("books/**/*", "books/deep/er.txt", "files"),
-        ("linked/*", "books/new.txt", "files"),
+        ("*.txt", "new.txt", "outputs"),  # would be read the next time
+        ("books/**/*", "books/deep/er.txt", "outputs"),
+        ("linked/*", "books/new.txt", "outputs"),
     ],
 )
 def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, kind):
@@ -358,49 +370,39 @@ def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, 
     os.symlink("books", "linked")
     os.link("a.txt", "hard.txt")
     with pytest.raises(UserError, match=r"input"):
-        claim([source], **{kind: [output]}, overwrite=True)
-    claim(["a.txt", "", "-", "gs://x/y", "no_such_model"], files=["new.txt", "-", ""], work=["sub"])
-    claim(["*.txt", "books/*"], files=["new.tsv", "books/deep/er.txt"], work=["sub"])
+        check_outputs([source], **{kind: [output]}, overwrite=True)
+    inputs = ["a.txt", "", "-", "gs://x/y", "no_such_model"]
+    check_outputs(inputs, outputs=["new.txt", "-", ""], work=["sub"])
+    check_outputs(["*.txt", "books/*"], outputs=["new.tsv", "books/deep/er.txt"], work=["sub"])
     with pytest.raises(UserError, match="input"):
-        claim(["gs://x/y/z"], work=["gs://x/y"])
-    for name in (manifests.FILE, LOCK_FILE):
-        with pytest.raises(UserError, match="this project keeps"):
-            claim(folders=[f"sub/{name}/"])
-
-
-def test_outputs_are_two_files_on_a_disk_that_ignores_case(tmp_path, monkeypatch):
-    pairs = [("A.txt", "a.txt"), ("deep/É", "deep/e\u0301"), ("deep/a", "Deep/A")]
-    for pair in pairs:  # two names here
-        claim(files=[tmp_path / name for name in pair], folders=[tmp_path / "model"])
-    assert listed(tmp_path) == []
-
-    def exists(path):  # on such a disk
-        folder, name = os.path.split(path)
-        found = os.listdir(folder) if os.path.isdir(folder) else []
-        return name.casefold() in map(str.casefold, found)
-
-    monkeypatch.setattr(os.path, "exists", exists)
-    for one, other in pairs:
-        with pytest.raises(UserError, match="are one file on this disk"):
-            claim(outputs=[tmp_path / one], folders=[tmp_path / other])
-    claim(files=[tmp_path / "A.txt", tmp_path / "b.txt"])
-    assert listed(tmp_path) == []
+        check_outputs(["gs://x/y/z"], work=["gs://x/y"])
+    with pytest.raises(UserError, match="this project keeps"):
+        check_outputs(outputs=[f"sub/{LOCK_FILE}/"])
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch, both_systems):
-    """Writes go on there; what may be another process's is not cleaned up."""
-
     def no_locks(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    write_text(tmp_path / "file", "one")
-    with exclusive(tmp_path), atomic_write(tmp_path / "file") as file:
-        manifests.clean(tmp_path)
+    with exclusive(tmp_path) as lock, atomic_write(tmp_path / "file") as file:
+        lock.check()
         file.write("two")
     with atomic_folder(tmp_path / "folder"):
-        claim(files=[tmp_path / "file"], folders=[tmp_path / "folder"])
-    assert (tmp_path / "file").read_text() == "two" and listed(tmp_path) == ["file", "folder"]
+        pass
+    assert (tmp_path / "file").read_text() == "two"
+    assert listed(tmp_path) == [LOCK_FILE, "file", "folder"]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "ä", "[x]*?", " ", "-", '"', "\\", "b" * 255, "ü" * 120])
+def test_any_name(tmp_path, name):
+    write_text(tmp_path / name, "one")
+    assert (tmp_path / name).read_text() == "one" and listed(tmp_path) == [name]
+    if len(name) < 200:
+        write_text(tmp_path / name, "two", overwrite=True)
+        with atomic_folder(tmp_path / name, overwrite=True):
+            pass
+        assert listed(tmp_path) == [name, f"{name}.~1~", f"{name}.~2~"]
 
 
 @pytest.mark.parametrize("kind", [ValueError, TypeError])

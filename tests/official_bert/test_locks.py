@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import shutil
+import stat
+import time
 
 import pytest
 
@@ -20,7 +22,7 @@ def test_the_second_is_told_who_is_there(tmp_path):
             exclusive(folder),
         ):
             pass
-    assert list(folder.iterdir()) == []
+    assert os.listdir(folder) == [locks.LOCK_FILE]
     with exclusive(folder):
         pass
 
@@ -104,7 +106,70 @@ def test_a_full_disk_has_no_room_for_the_holders_name(tmp_path, monkeypatch):
         exclusive(tmp_path),
     ):
         pass
-    assert list(tmp_path.iterdir()) == []
+
+
+def hold(folder, ready, shared):
+    lock = locks.shared(folder) if shared else locks.FolderLock(folder, 1)
+    ready.set()
+    time.sleep(60)
+    del lock
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_nobody_holds_up_others_for_ever(tmp_path, shared):
+    """Whoever may read a lock may hold it: others wait for a moment, and are told who it is."""
+    processes = multiprocessing.get_context("fork")
+    ready = processes.Event()
+    holder = processes.Process(target=hold, args=(tmp_path, ready, shared))
+    holder.start()
+    ready.wait()
+    began = time.monotonic()
+    with pytest.raises(UserError, match=f"in use by process {holder.pid} on"), exclusive(tmp_path):
+        pass
+    assert time.monotonic() - began < 20
+    holder.kill()
+    holder.join()
+    with exclusive(tmp_path):
+        pass
+
+
+def test_others_may_hold_the_lock_that_one_user_made(tmp_path):
+    before = os.umask(0o077)
+    try:
+        with exclusive(tmp_path / "shared"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "shared" / locks.LOCK_FILE).stat().st_mode) == 0o666
+
+
+def test_a_folder_is_begun_anew_under_its_lock(tmp_path, capsys):
+    folder = tmp_path / "run"
+    with exclusive(folder) as lock:
+        (folder / "results.json").write_text("one")
+        lock.begin_anew()
+        lock.check()
+        with pytest.raises(UserError, match="in use by process"), exclusive(folder):
+            pass
+    assert os.listdir(folder) == [locks.LOCK_FILE]
+    assert (tmp_path / "run.~1~" / "results.json").read_text() == "one"
+    assert "run is renamed to run.~1~" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["mine", "\x00\xff"])
+def test_a_strangers_file_under_the_locks_name_is_refused(tmp_path, content):
+    path = tmp_path / locks.LOCK_FILE
+    path.write_text(content)
+    for hold in (lambda: exclusive(tmp_path).__enter__(), lambda: locks.shared(tmp_path)):
+        with pytest.raises(UserError, match="was not written by this project"):
+            hold()
+    assert path.read_text() == content
+    path.unlink()
+    (tmp_path / "other").write_text("process of mine")
+    os.link(tmp_path / "other", path)
+    with pytest.raises(UserError, match="was not written by this project"), exclusive(tmp_path):
+        pass
+    assert path.read_text() == "process of mine"
 
 
 def test_readers_share_and_keep_writers_out(tmp_path):
@@ -112,24 +177,23 @@ def test_readers_share_and_keep_writers_out(tmp_path):
     in_use = pytest.raises(UserError, match=rf"is in use by process {os.getpid()} on")
     with in_use, exclusive(tmp_path):
         pass
-    first.release()
+    first.close()
     in_use = pytest.raises(UserError, match="is in use by")
     with in_use, exclusive(tmp_path):
         pass
     del second  # as when whatever read is gone
-    assert list(tmp_path.iterdir()) == []
     with exclusive(tmp_path), pytest.raises(UserError, match=r"is in use by process .* since"):
         locks.shared(tmp_path)
 
 
 def test_a_forked_process_that_lets_go_leaves_the_lock(tmp_path):
     lock = locks.shared(tmp_path)
-    process = multiprocessing.get_context("fork").Process(target=lock.release)
+    process = multiprocessing.get_context("fork").Process(target=lock.close)
     process.start()
     process.join()
     with pytest.raises(UserError, match="is in use by"), exclusive(tmp_path):
         pass
-    lock.release()
+    lock.close()
     with exclusive(tmp_path):
         pass
 

@@ -6,6 +6,7 @@ they are counted once.
 
 import functools
 import hashlib
+import io
 import json
 import os
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ class Records:
     manifest: dict = field(default_factory=dict)
     folder: str = ""
     checksums: list[str] = field(default_factory=list)
-    lock: locks.FolderLock | None = field(default=None, repr=False, compare=False)
+    lock: io.FileIO | None = field(default=None, repr=False, compare=False)
 
     @property
     def examples(self) -> int:
@@ -167,7 +168,7 @@ def open_records(
     return records
 
 
-def _hold(source) -> locks.FolderLock | None:
+def _hold(source) -> io.FileIO | None:
     """Holds the folder that create_pretraining_data made, and would write to."""
     if isinstance(source, list):
         source = source[0] if source else ""

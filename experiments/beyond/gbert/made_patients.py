@@ -20,10 +20,10 @@ from absl import flags
 from data_prep.jobs import command_flags
 from experiments.beyond.gbert.task import Patient, Visits
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import field, list_of, read_json
+from official_bert.common.outputs import check_outputs
 
 CATEGORIES = 40
 KEPT, NOISE = 0.9, 0.02  # of a medication, where it belongs and where not
@@ -38,7 +38,7 @@ def make(hierarchy, output, patients: int = 3000, seed: int = 1, overwrite: bool
       output: the folder to make.
       patients: in train; a third has one visit. A fifth as many each in dev and test.
       seed: of all that is drawn.
-      overwrite: replace the folder.
+      overwrite: rename what stands there to NAME.~1~ first.
 
     Returns: {split: scores of the best answer}.
 
@@ -136,7 +136,7 @@ def _best(folder, made) -> dict[str, float]:
 
 def main(argv) -> None:
     del argv
-    claim([FLAGS.hierarchy], folders=[FLAGS.output], overwrite=FLAGS.overwrite)
+    check_outputs([FLAGS.hierarchy], outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
     best = make(**command_flags.values(make))
     print(f"{FLAGS.output}: the best answer has an F1 of {best['dev']['f1']:.3f} on dev")
 

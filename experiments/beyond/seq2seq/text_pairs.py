@@ -30,9 +30,9 @@ from data_prep.jobs import command_flags
 from data_prep.tasks.files import reading
 from data_prep.tasks.question_answering import squad_examples
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.outputs import check_outputs
 from official_bert.common.outside_files import check_below
 
 SWORD = "sword:"
@@ -50,7 +50,7 @@ def make(
       output: the folder to make.
       share: of the pairs that go to dev; as many go to test.
       max_words: the most words of either side, pairs with more are left out; 0: any number.
-      overwrite: replace a folder that is there.
+      overwrite: rename what stands there to NAME.~1~ first.
 
     Returns: {split: pairs}, and "left out".
 
@@ -174,7 +174,7 @@ def main(_):
         raise UserError("--squad has both sides; leave --source and --target out")
     files = values.squad or [values.source, values.target]
     read = [values.sword if name.startswith(SWORD) else name for name in files]
-    claim(read, folders=[values.output], overwrite=values.overwrite)
+    check_outputs(read, outputs=[values.output], overwrite=values.overwrite)
     pairs = questions(files) if values.squad else aligned(*files, values.sword)
     with contextlib.redirect_stdout(sys.stderr):  # pysword prints what it cannot read
         counts = make(pairs, **asked)

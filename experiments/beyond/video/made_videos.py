@@ -17,8 +17,8 @@ from absl import flags
 from data_prep.jobs import command_flags
 from experiments.beyond.video.task import ASKED, TOPS, Videos
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.outputs import check_outputs
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS, write_vocab
 
 VERBS = ["bake", "boil", "chop", "cut", "fry", "grate", "mash", "mix", "peel", "roast", "season",
@@ -43,7 +43,7 @@ def make(output, videos: int = 1200, seed: int = 1, overwrite: bool = False) -> 
       output: the folder to make.
       videos: in train, of four segments each.
       seed: of all that is drawn.
-      overwrite: replace the folder.
+      overwrite: rename what stands there to NAME.~1~ first.
 
     Returns: the scores of the best answer.
     """
@@ -90,7 +90,7 @@ def _best(task, parts) -> dict[str, float]:
 
 def main(argv) -> None:
     del argv
-    claim(folders=[FLAGS.output], overwrite=FLAGS.overwrite)
+    check_outputs(outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
     best = make(**command_flags.values(make))
     told = ", ".join(f"{w} {100 * best[f'new_{w}_top{TOPS[0]}']:.1f}" for w in ASKED)
     print(f"{FLAGS.output}: the best answer about pairs that are never told: {told}")

@@ -21,9 +21,9 @@ from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags
 from official_bert.common import commands
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError, check_choice, check_installed
 from official_bert.common.files import atomic_write
+from official_bert.common.outputs import check_outputs
 from official_bert.compared.word_vectors import LEARNT_WIDTH
 from official_bert.tokenization.words import WordTokenizer
 
@@ -85,9 +85,9 @@ def learn(
     return found.index_to_key, found.vectors
 
 
-def write(path, words, vectors) -> None:
+def write(path, words, vectors, overwrite: bool = False) -> None:
     """Writes word2vec's text format, which `official_bert.compared.word_vectors` reads."""
-    with atomic_write(path) as file:
+    with atomic_write(path, overwrite=overwrite) as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n")
         for word, vector in zip(words, vectors, strict=True):
             file.write(f"{word} {' '.join(f'{number:.6g}' for number in vector)}\n")
@@ -96,9 +96,9 @@ def write(path, words, vectors) -> None:
 def main(argv) -> None:
     del argv
     inputs = [*places_of(FLAGS.input), *expand_inputs(FLAGS.input)]
-    claim(inputs, outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
+    check_outputs(inputs, outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
     words, vectors = learn(FLAGS.input, **command_flags.values(learn))
-    write(FLAGS.output, words, vectors)
+    write(FLAGS.output, words, vectors, FLAGS.overwrite)
     print(f"{FLAGS.output}: {len(words):,} words, {vectors.shape[1]} numbers each")
 
 
@@ -109,7 +109,7 @@ def _define_flags() -> None:
     command_flags.define(learn, least={"seed": 0}, kind=KINDS, invalid_utf8=INVALID_UTF8)
     flags.DEFINE_string("input", None, "Text files or globs, plain or compressed.", required=True)
     flags.DEFINE_string("output", None, "The file of vectors to write.", required=True)
-    flags.DEFINE_bool("overwrite", False, "Replace a file that is there.")
+    flags.DEFINE_bool("overwrite", False, "Rename what stands at --output to NAME.~1~ first.")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def write(grid: Grid, folder: Path) -> list[Path]:
     for seed, cells in sorted(seeds.items()):
         paths.append(folder / f"seed-{seed}.tar.gz")
         with (
-            atomic_write(paths[-1], "wb") as file,
+            atomic_write(paths[-1], "wb", own=True) as file,
             storage.gzipped(file) as compressed,
             tarfile.open(fileobj=compressed, mode="w") as archive,
         ):

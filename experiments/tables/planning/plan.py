@@ -38,8 +38,8 @@ from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.settings.options import classes_for, flat, replaced
 from experiments.training.start import starts
 from official_bert.checkpoints import embedded
-from official_bert.common.claims import members
 from official_bert.common.errors import UserError
+from official_bert.common.outputs import members
 from official_bert.config import BertConfig, named_config
 from official_bert.objectives import check_direction, parts
 

@@ -17,11 +17,9 @@ from experiments.tables.reporting import score_tables as tables
 from experiments.tables.reporting import wording
 from experiments.tables.reporting.wording import SHORT, count, name_of
 from experiments.tables.run import origins
-from official_bert.common import manifests
-from official_bert.common.files import check_file, write_text
+from official_bert.common.files import write_text
 from official_bert.common.json_files import field
 from official_bert.common.markdown import markdown_table
-from official_bert.common.paths import real_path
 
 FILES = ("results.json", "report.html", "report.md", "plots")
 TEMPLATE = Path(__file__).with_name("report_template.html")
@@ -42,16 +40,11 @@ KEY = (
 )
 
 
-def files(folder: Path) -> list[Path]:
-    """The files of a report right in its folder."""
-    return [folder / name for name in FILES if "." in name]
-
-
 def write(results: dict, folder: str | Path) -> dict[str, str]:
     """Writes results.json, report.html, report.md and plots/*.svg; returns their paths.
 
-    Raises:
-      UserError: one of them stands there and is not this project's; nothing is written then.
+    Args:
+      folder: of a table, which the command holds: earlier ones are replaced.
     """
     from experiments.tables.reporting import plots
 
@@ -62,14 +55,12 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
     names = [folder / "plots" / f"{name}.svg" for name in drawings]
-    for path in (*paths.values(), *names):
-        check_file(real_path(path), path)
     made_of = f"<!-- results.json {storage.write_json(paths['json'], results)} -->\n"
     files = {path: svg + made_of for path, svg in zip(names, drawings.values(), strict=True)}
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
     for path, content in files.items():
-        write_text(path, content)
+        write_text(path, content, own=True)
     return {name: str(path) for name, path in paths.items()}
 
 
@@ -219,15 +210,20 @@ def read(path: Path) -> dict:
     return results
 
 
-def write_overview(folder: Path) -> str:
-    """Writes `folder`/claims.md; returns its text."""
+def write_overview(folder: Path, overwrite: bool = False) -> str:
+    """Writes `folder`/claims.md, where it does not say the same already; returns its text.
+
+    Raises:
+      UserError: there is another one, and `overwrite`, which renames it, is false.
+    """
     tables: dict[str, list[dict]] = {}
     for path in sorted(folder.glob("*/*/results.json")):
         results = read(path)
         tables.setdefault(results["name"], []).append(results)
     text = overview(tables)
-    manifests.adopt(folder, "claims.md")  # as it came with the repository
-    write_text(folder / "claims.md", text)
+    path = folder / "claims.md"
+    if not (path.is_file() and path.read_bytes() == text.encode()):
+        write_text(path, text, overwrite)
     return text
 
 

@@ -16,7 +16,7 @@ from data_prep.tasks.files.reading import is_held_out
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
 from official_bert.common.errors import UserError
-from official_bert.common.files import write_text
+from official_bert.common.files import remove, write_text
 from official_bert.common.json_files import read_json
 from official_bert.extension import find
 
@@ -49,6 +49,7 @@ def learn_vocabulary(config: dict, folder: Path) -> dict:
     vocab = learn_vocab(
         config["inputs"], config["vocab_size"], do_lower_case=config["do_lower_case"]
     )
+    remove(folder / "vocab.txt")  # of a process that was killed here
     write_vocab(folder / "vocab.txt", vocab)
     return {"vocab_size": len(vocab)}
 
@@ -76,6 +77,7 @@ def make_records(config: dict, folder: Path) -> dict:
 
 
 def mix_nli(config: dict, folder: Path) -> dict:
+    remove(folder / "data")
     return mix(config["mnli_dev"], config["others"], folder / "data")
 
 

@@ -31,8 +31,8 @@ from experiments.tables.run.pool import (
 from experiments.training.folder.run_folder import FAILURE
 from official_bert.common.commands import ended_in_order
 from official_bert.common.errors import UserError
+from official_bert.common.files import remove
 from official_bert.common.locks import exclusive, is_locked
-from official_bert.common.manifests import remove
 
 RUNNER = "experiments.tables.run.cells:run_cell"
 FORMAT = 2  # of keys and folders; raised where one of them, or the default of an option, changes

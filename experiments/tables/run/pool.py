@@ -21,18 +21,19 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from data_prep.jobs import storage
+from data_prep.jobs import output_folder, storage
 from experiments.tables.run.devices import available_gpus, worker_environment
 from experiments.training.folder import provenance
 from experiments.training.folder.run_folder import FAILURE, RESULTS
 from official_bert.common.commands import end
 from official_bert.common.errors import UserError
-from official_bert.common.files import appending, make_folder
+from official_bert.common.files import appending
 from official_bert.common.json_files import field
 from official_bert.common.locks import exclusive, is_locked
 from official_bert.extension import load
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
+LOG = "log.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +167,8 @@ class _Worker:
         cell = grid.cells[name]
         self.cell, self.affinity = name, cell.affinity
         self.folder = grid.folder(name)
-        make_folder(self.folder)
+        others = {path.name for path in self.folder.glob("*")} - {LOG}
+        output_folder.begin(self.folder, provenance.FILE, others)
         message = {
             "name": name,
             "kind": cell.kind,
@@ -213,7 +215,7 @@ def main(runner: str) -> None:
         command = json.loads(commands.get())
         folder = Path(command["folder"])
         # A worker whose parent was killed may still be on its way out of this very folder.
-        with exclusive(folder, wait=True) as lock, _output_to(folder / "log.txt"):
+        with exclusive(folder, seconds=60) as lock, _output_to(folder / LOG):
             if function is None:
                 function = load(runner)
             run_cell(function, command["kind"], command["config"], folder, lock)

@@ -29,7 +29,7 @@ _ANSWERS = {
 
 
 @contextlib.contextmanager
-def open_answers(path, source, head, labels):
+def open_answers(path, source, head, labels, overwrite: bool = False):
     """A function that takes the rows of an input and their answers, lists of dicts (None: a row
     without text), and writes them; by the ending of `path`, .gz behind it compressed.
 
@@ -39,19 +39,20 @@ def open_answers(path, source, head, labels):
       source: what the input is: `look.Table` or `token_lines.TokenLines`.
       head: of the task.
       labels: of the model.
+      overwrite: rename what stands at the path first.
     """
     kind = look.ending(path)
     if kind in ("jsonl", "ndjson"):
-        with _text(path) as file:
+        with _text(path, overwrite) as file:
             yield _JsonLines(file, source, head).write
     elif kind == "json":
-        with _text(path) as file:
+        with _text(path, overwrite) as file:
             writer = _JsonArray(file, source, head)
             yield writer.write
             file.write("[]\n" if writer.between == "[\n" else "\n]\n")
     elif kind == "parquet":
         with (
-            atomic_write(path, "wb") as file,
+            atomic_write(path, "wb", overwrite) as file,
             contextlib.closing(_Parquet(file, source, head)) as writer,
         ):
             yield writer.write
@@ -60,10 +61,10 @@ def open_answers(path, source, head, labels):
         yield lambda rows, answers: tags.extend(
             tag for answer in answers for sentence in answer["tags"] for tag in sentence
         )
-        with _text(path) as file:
+        with _text(path, overwrite) as file:
             file.writelines(line + "\n" for line in source.with_tags(tags))
     else:
-        with _text(path) as file:
+        with _text(path, overwrite) as file:
             yield _Delimited(file, source, head, labels, kind == "csv").write
 
 
@@ -183,16 +184,16 @@ class _Delimited(_Rows):
 
 
 @contextlib.contextmanager
-def _text(path):
+def _text(path, overwrite):
     if path == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # whatever the locale says
         yield sys.stdout
     elif path.endswith(".gz"):
         with (
-            atomic_write(path, "wb") as file,
+            atomic_write(path, "wb", overwrite) as file,
             gzip.open(file, "wt", encoding="utf-8", newline="\n") as text,
         ):
             yield text
     else:
-        with atomic_write(path) as file:
+        with atomic_write(path, overwrite=overwrite) as file:
             yield file

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from experiments.training.answers.predictor import described_task
-from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.outputs import check_outputs
 
 FORMATS = ("saved_model", "onnx", "litert")
 
@@ -26,7 +26,7 @@ def check(
       format: saved_model takes text, the others ids.
       head: what to serve; by default the head of the model.
       version: name of the sub-folder.
-      overwrite: replace what is there.
+      overwrite: rename what stands there to NAME.~1~ first.
       **settings: as for `export` and `export_ids`.
 
     Raises:
@@ -38,7 +38,7 @@ def check(
     from official_bert.export.formats import id_export
 
     target = Path(output, str(version)) if format == "saved_model" else output
-    claim([model], folders=[target], overwrite=overwrite)
+    check_outputs([model], outputs=[target], overwrite=overwrite)
     exports.check_precision(format, settings.get("precision", "float32"))
     if format != "saved_model":
         id_export.check_packages(format)

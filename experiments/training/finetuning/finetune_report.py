@@ -2,7 +2,7 @@
 
 from data_prep.tasks.batches import sizes_of
 from experiments.training.finetuning import example_scores
-from official_bert.common.files import make_folder, write_text
+from official_bert.common.files import make_folder, remove, write_text
 from official_bert.common.markdown import markdown_table, plain
 
 
@@ -144,6 +144,7 @@ def write_dev(folder, task, examples, predictions, results):
 def write_predictions(folder, task, split, predictions, results):
     """Writes the predictions of a split in the task's own format; returns the first file's path."""
     place = folder.predictions / split
+    remove(place)
     make_folder(place)
     path = str(task.write(place, predictions)[0])
     results["files"][f"{split} predictions"] = path
@@ -152,5 +153,5 @@ def write_predictions(folder, task, split, predictions, results):
 
 def write_report(folder, results, analysis):
     """Writes report.md; `results` has all its scores by now."""
-    write_text(folder.path / "report.md", markdown(results, analysis))
+    write_text(folder.path / "report.md", markdown(results, analysis), own=True)
     results["files"]["report"] = str(folder.path / "report.md")

@@ -17,6 +17,7 @@ from experiments.training.step.backend import distribution
 from experiments.training.step.evaluation import TaskEvaluator
 from official_bert.checkpoints import model_folder
 from official_bert.common import commands
+from official_bert.common.files import remove
 
 
 def run(kind, config, folder, progress, task, examples):
@@ -147,8 +148,9 @@ def _save_model(folder, config, start, task, trainer, results):
             name: results[name] for name in ("dev", "baseline", "train_examples", "dev_examples")
         },
     }
+    remove(folder.model)  # of a process that was killed here
     model = trainer.model.kept()
-    model_folder.save(folder.model, model, start.tokenizer, settings, overwrite=True)
+    model_folder.save(folder.model, model, start.tokenizer, settings)
     results["files"]["model"] = str(folder.model)
 
 

@@ -14,9 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from official_bert.checkpoints import integrity
-from official_bert.common import manifests
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, atomic_write, make_folder, write_text
+from official_bert.common.files import (
+    atomic_folder,
+    atomic_write,
+    remove,
+    remove_unfinished,
+    write_text,
+)
 from official_bert.common.json_files import read_json
 
 _STATE = "state.json"
@@ -58,12 +63,10 @@ class Checkpoints:
         Raises:
           UserError: the disk is full; the earlier checkpoints are still there.
         """
-        make_folder(self.folder)
-        manifests.add(self.folder.resolve())  # a manifest, where it has none
-        # A state of the same step (an interrupted run that was continued) is the same: replace it.
         from official_bert.randomness import MASKS  # which needs Keras; checks of a start do not
 
-        with atomic_folder(self._path(step), overwrite=True) as folder:
+        # One of the same step is damaged, or the run would have gone on from it.
+        with atomic_folder(self._path(step), own=True) as folder:
             with atomic_write(folder / "arrays.npz", "wb") as file:
                 np.savez(file, **arrays)
             fields = json.loads(json.dumps({**state, "step": step, "masks": MASKS}))
@@ -71,7 +74,7 @@ class Checkpoints:
             write_text(folder / _STATE, json.dumps(fields, indent=1))
         for old in self.steps()[: -self.keep]:
             if old not in (best_step, step):
-                manifests.remove(self._path(old))
+                remove(self._path(old))
 
     def load(self, step):
         """Return (arrays, state) of one checkpoint.
@@ -103,7 +106,7 @@ class Checkpoints:
         Raises:
           UserError: there are checkpoints, and all are damaged; or `OtherMasks`.
         """
-        manifests.clean(self.folder)
+        remove_unfinished(self.folder, _NAME)
         steps = self.steps()
         for step in reversed(steps):
             try:
@@ -120,7 +123,7 @@ class Checkpoints:
 
     def remove_all(self):
         """Removes the folder: a finished fine-tuning needs its checkpoints no longer."""
-        manifests.remove(self.folder)
+        remove(self.folder)
 
     def newest_state(self):
         """The file that describes the newest checkpoint.

@@ -10,20 +10,31 @@ import os
 import time
 from pathlib import Path
 
-from data_prep.jobs import storage
+from data_prep.jobs import output_folder, storage
 from experiments.training.folder import provenance
 from experiments.training.settings.config_values import differences, from_dict, result_dict, to_dict
-from official_bert.common import commands, manifests
+from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
 from official_bert.common.json_files import read_json
-from official_bert.common.paths import local_path, real_path
+from official_bert.common.paths import local_path
 
 CONFIG, RESULTS, FAILURE = "config.json", "results.json", "failure.json"
 _FILES = (CONFIG, provenance.FILE, "metrics.jsonl", RESULTS, FAILURE, "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
 _LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decides what a run leaves
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
+# Under these names a run replaces and removes in its folder, once that has a `CONFIG`.
+NAMES = (*_FILES, *_FOLDERS)
+
+
+def begin(path, overwrite=False, lock=None):
+    """Finds that a folder is new, or that of a run; renames it with `overwrite` (`output_folder`).
+
+    Raises:
+      UserError: something that no run wrote stands under one of a run's names.
+    """
+    output_folder.begin(local_path(path), CONFIG, NAMES, overwrite, lock)
 
 
 class RunFolder:
@@ -32,7 +43,6 @@ class RunFolder:
     Args:
       path: the folder; created where it is missing.
       config: the configuration; its kind and values are compared with those of an earlier run.
-      overwrite: remove what an earlier run left here (its own files and folders only).
       write: False in all processes but the first of a distributed run.
       lock: the folder's `locks.FolderLock`, where it is locked.
 
@@ -42,21 +52,12 @@ class RunFolder:
       UserError: an earlier run here had other options; the message lists the differences.
     """
 
-    def __init__(self, path, config, overwrite=False, write=True, lock=None):
+    def __init__(self, path, config, write=True, lock=None):
         self.path = local_path(path)
         self.write = write
         self._lock = lock
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"workdir {self.path} is a file; give a folder")
-        if write:
-            manifests.clean(self.path)
-        if overwrite and write:
-            paths = [self.path / name for name in _FILES + _FOLDERS]
-            if gone := [path.name for path in paths if manifests.is_ours(real_path(path))]:
-                commands.say(f"{self.path}: --overwrite removes {', '.join(gone)}")
-            manifests.remove(*paths)
-        if write:
-            self._check_names()
         self._config, self._inputs = config, None
         self._results = self.path / RESULTS
         self._before = self._check_config(config)
@@ -182,7 +183,7 @@ class RunFolder:
                     kept.append(line)
             except (ValueError, KeyError, TypeError):
                 continue  # the last line of a killed process, or a damaged one
-        write_text(path, "".join(line + "\n" for line in kept))
+        write_text(path, "".join(line + "\n" for line in kept), own=True)
 
     def _write_config(self, inputs):
         kind = {"kind": type(self._config).__name__, **to_dict(self._config)}
@@ -205,9 +206,10 @@ class RunFolder:
 
     def _check_config(self, config):
         """(configuration, its inputs) of an earlier run that began; None without one."""
-        paths = (self.path / name for name in _FILES + _FOLDERS)
-        left = [p.name for p in paths if p.exists() and not (p.is_symlink() and p.is_dir())]
+        left = [name for name in NAMES if os.path.lexists(self.path / name)]
         if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
+            if CONFIG in left and not storage.is_written_here(self.path / CONFIG):
+                raise UserError(f"{self.path / CONFIG} is no run's; choose another --workdir")
             return None  # nothing but the options of a run that was refused before it began
         stored = read_config(self.path, type(config), "choose another --workdir or --overwrite")
         lines = differences(result_dict(stored[0]), result_dict(config))
@@ -217,15 +219,6 @@ class RunFolder:
                 "Choose another --workdir or pass --overwrite"
             )
         return stored
-
-    def _check_names(self):
-        for path in (self.path / name for name in _FILES + _FOLDERS):
-            linked = path.is_symlink() and path.is_dir()  # what is in it is looked at by itself
-            if path.exists() and not linked and not manifests.is_ours(real_path(path)):
-                raise UserError(
-                    f"{path} is in the way: this project did not write it; move it away, or choose "
-                    "another --workdir"
-                )
 
 
 def read_config(folder, kind, otherwise):

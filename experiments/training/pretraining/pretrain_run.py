@@ -10,6 +10,7 @@ from experiments.training.settings.options import prepared
 from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
 from official_bert.common import commands
+from official_bert.common.files import remove
 from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
@@ -48,6 +49,7 @@ def run(kind, config, folder, progress, records, began=None):
     def save_model(path):
         if folder.write:
             model = trainer.model.kept()
+            remove(path)  # of a process that was killed here
             start.save(path, model, settings)
 
     evaluator = Evaluator(trainer, config, feed)

@@ -82,14 +82,15 @@ def open_or_compute(
       progress: show a progress line on stderr.
     """
     if not _is_whole(folder, layers):
-        # Another process may be computing the same: both write the same files, the last one stays.
         try:
             with atomic_folder(folder, overwrite=True) as temporary:
                 compute(temporary, build_encoder(), examples, windows, batch_size, progress)
         except UserError as error:
-            commands.say(f"the vectors are not kept: {error}")
-            arrays = hidden_states(build_encoder(), examples, windows, batch_size, progress, layers)
-            return FrozenFeatures(arrays, sentence_features(examples, windows))
+            if not _is_whole(folder, layers):  # as it is where another process made the same
+                commands.say(f"the vectors are not kept: {error}")
+                encoder = build_encoder()
+                arrays = hidden_states(encoder, examples, windows, batch_size, progress, layers)
+                return FrozenFeatures(arrays, sentence_features(examples, windows))
     arrays = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
     return FrozenFeatures(arrays, sentence_features(examples, windows))
 

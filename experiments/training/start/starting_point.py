@@ -99,7 +99,7 @@ class StartingPoint:
 
     def save(self, path, model, settings):
         """Keeps a pre-trained model; arguments as for `model_folder.save`."""
-        model_folder.save(path, model, self.tokenizer, settings, overwrite=True)
+        model_folder.save(path, model, self.tokenizer, settings)
 
     def copy_heads_to(self, model):
         """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""

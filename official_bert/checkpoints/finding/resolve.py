@@ -150,7 +150,7 @@ class Exporter(Protocol):
           model: an encoder, a pre-trainer or a model of `official_bert.heads`.
           tokenizer: its tokeniser; None, or one that such a model has not, to write no vocabulary.
           settings: fields of `model.json`, as far as the format has a place for them.
-          overwrite: replace a folder that exists.
+          overwrite: rename a folder that exists to NAME.~1~ first.
 
         Returns: remarks on what the format cannot hold.
 

@@ -89,8 +89,6 @@ def test_a_folder_in_the_way_is_refused_before_anything_is_read(files, monkeypat
     options = ("--source=" + source, "--target=" + target, f"--output={output}")
     assert call(text_pairs, *options) == 2
     assert "exists already; choose another" in capsys.readouterr().err
-    assert call(text_pairs, *options, "--overwrite") == 2
-    assert "holds what this project did not write" in capsys.readouterr().err
 
 
 def test_questions_of_squad(tmp_path):

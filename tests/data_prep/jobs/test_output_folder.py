@@ -1,11 +1,14 @@
 """Outputs that remember their options."""
 
+import os
+
 import pytest
 
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import claim_folder, earlier
+from data_prep.jobs.output_folder import claim_folder, earlier, locked
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
+from official_bert.common.locks import LOCK_FILE
 
 OPTIONS = {"length": 4, "files": ["a", "b"]}
 
@@ -43,13 +46,17 @@ def test_folders_are_begun_continued_and_replaced(tmp_path):
     assert (folder / "part").exists()  # the same options: nothing to replace
     with pytest.raises(UserError, match="the corpus in .*out was made with other options: length"):
         claim_folder(str(folder), OPTIONS | {"length": 5}, False, "corpus")
-    claim_folder(str(folder), OPTIONS | {"length": 5}, True, "corpus")
-    assert not (folder / "part").exists() and (folder / "diary.txt").read_text() == "mine"
-    (folder / "manifest.json").write_text("mine")
-    with pytest.raises(UserError, match=r"manifest.json is in the way"):
-        claim_folder(str(folder), OPTIONS, True, "corpus")
-    assert (folder / "manifest.json").read_text() == "mine"
+    with locked(str(folder)) as lock:
+        claim_folder(str(folder), OPTIONS | {"length": 5}, True, "corpus", lock)
+        (folder / "part").write_text("made again")
+    assert sorted(os.listdir(tmp_path / "out.~1~")) == [
+        LOCK_FILE, "diary.txt", "options.json", "part"
+    ]  # fmt: skip
+    assert storage.read_json(str(folder / "options.json"))["length"] == 5
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "diary.txt").write_text("mine")
-    with pytest.raises(UserError, match="exists and is no corpus"):
-        claim_folder(str(tmp_path / "else"), OPTIONS, True, "corpus")
+    with pytest.raises(UserError, match="diary.txt is in the way: .* has no options.json"):
+        claim_folder(str(tmp_path / "else"), OPTIONS, False, "corpus")
+    claim_folder(str(tmp_path / "else"), OPTIONS, True, "corpus")
+    assert os.listdir(tmp_path / "else.~1~") == ["diary.txt"]
+    assert os.listdir(tmp_path / "else") == ["options.json"]

@@ -199,9 +199,12 @@ def test_too_few_documents_to_hold_out(tmp_path, vocab):
 def test_a_folder_of_something_else_is_left_alone(tmp_path, vocab):
     os.makedirs(tmp_path / "store")
     (tmp_path / "store" / "thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match="exists and is no token store"):
-        build(tmp_path / "store", [write_corpus(tmp_path / "a.txt")], vocab, overwrite=True)
+    paths = [write_corpus(tmp_path / "a.txt")]
+    with pytest.raises(UserError, match="thesis.txt is in the way: .* has no options.json"):
+        build(tmp_path / "store", paths, vocab)
     assert (tmp_path / "store" / "thesis.txt").read_text() == "mine"
+    build(tmp_path / "store", paths, vocab, overwrite=True)
+    assert (tmp_path / "store.~1~" / "thesis.txt").read_text() == "mine"
 
 
 def test_cuts_balance_tokens_and_leave_two_documents():

@@ -91,7 +91,11 @@ def test_the_committed_overview_is_that_of_the_committed_tables():
 def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path):
     report.write(squad, tmp_path / "table5" / "squad")
     (tmp_path / "claims.md").write_text("an older one")
-    text = report.write_overview(tmp_path)
+    with pytest.raises(UserError, match="claims.md exists already"):
+        report.write_overview(tmp_path)
+    text = report.write_overview(tmp_path, overwrite=True)
+    assert (tmp_path / "claims.md.~1~").read_text() == "an older one"
+    report.write_overview(tmp_path)  # it says the same already
     assert text.startswith("# Claims of all tables") and "6 claims asked" in text
     assert (tmp_path / "claims.md").read_text() == text
 
@@ -277,15 +281,14 @@ def test_a_report_made_elsewhere_changes_nothing_that_is_not_its_own(tmp_path):
         output = tmp_path / name.replace("/", "-")
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_text("mine")
-        with pytest.raises(UserError, match=f"{name} exists, and this project did not write it"):
+        with pytest.raises(UserError, match=r"is in the way: .* has no results.json"):
             command.again(str(table), str(output))
-        assert [p.name for p in output.rglob("*") if p.is_file()] == [Path(name).name]
-    for name in ("there", "folder/plots"):
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("mine")
-        with pytest.raises(UserError, match=f"{name} is a file; give a folder"):
-            command.again(str(table), str(tmp_path / name.removesuffix("/plots")))
+        assert (output / name).read_text() == "mine" and len(list(output.glob("[a-z]*"))) == 1
+    command.again(str(table), str(output), overwrite=True)
+    assert (tmp_path / "report.md.~1~" / "report.md").read_text() == "mine"
+    (tmp_path / "there").write_text("mine")
+    with pytest.raises(UserError, match="there is a file; give a folder"):
+        command.again(str(table), str(tmp_path / "there"))
     other = tmp_path / "other"
     command.again(str(table), str(other))
     with pytest.raises(UserError, match="other holds the report of table5:squad-control-4x256, n"):

@@ -3,13 +3,14 @@
 import dataclasses
 import functools
 import json
+import os
 import subprocess
 import sys
 import types
 
 import pytest
 
-from experiments.training.folder.run_folder import RunFolder
+from experiments.training.folder.run_folder import RunFolder, begin
 from experiments.training.settings import config_files, flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
 from experiments.training.settings.config_files import load_config
@@ -22,6 +23,7 @@ from experiments.training.settings.config_values import (
 from experiments.training.settings.options import names_for
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
+from official_bert.common.locks import LOCK_FILE, exclusive
 from official_bert.config import BertConfig
 
 
@@ -231,7 +233,8 @@ def test_results_do_not_depend_on_bookkeeping_and_names_of_sizes():
 
 
 def test_other_options_in_a_folder_are_listed(tmp_path, capsys):
-    base = PretrainConfig(bert=BertConfig(hidden_size=12))
+    base, home = PretrainConfig(bert=BertConfig(hidden_size=12)), tmp_path
+    tmp_path = home / "run"
     RunFolder(tmp_path, base)
     RunFolder(tmp_path, dataclasses.replace(base, seed=2))  # never began
     RunFolder(tmp_path, base)
@@ -252,10 +255,12 @@ def test_other_options_in_a_folder_are_listed(tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("not of the run")
     write_text(tmp_path / "results.json", "{}")
     assert not capsys.readouterr().err
-    RunFolder(tmp_path, changed, overwrite=True)
-    told = "--overwrite removes config.json, metrics.jsonl, results.json"
-    assert capsys.readouterr().err == f"{tmp_path}: {told}\n"
-    assert (tmp_path / "mine.txt").exists() and not (tmp_path / "results.json").exists()
+    with exclusive(tmp_path) as lock:
+        begin(tmp_path, True, lock)
+        RunFolder(tmp_path, changed, lock=lock)
+    assert capsys.readouterr().err == f"{tmp_path} is renamed to run.~1~\n"
+    assert (home / "run.~1~" / "mine.txt").exists() and (home / "run.~1~" / "results.json").exists()
+    assert sorted(os.listdir(tmp_path)) == [LOCK_FILE, "config.json"]
 
 
 def test_a_run_of_another_kind_or_version_is_refused(tmp_path):
@@ -264,7 +269,7 @@ def test_a_run_of_another_kind_or_version_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds a run of PretrainConfig, this is FinetuneConfig"):
         RunFolder(tmp_path, FinetuneConfig())
     path = tmp_path / "config.json"
-    write_text(path, path.read_text().replace('"pairs"', '"use_nsp"'))
+    write_text(path, path.read_text().replace('"pairs"', '"use_nsp"'), own=True)
     with pytest.raises(UserError, match="json: unknown field use_nsp; .*; choose another --workd"):
         RunFolder(tmp_path, PretrainConfig())
 

@@ -1,0 +1,77 @@
+"""Checks a command's inputs and outputs once before it works: what it reads stays unharmed."""
+
+import os
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from official_bert.common.errors import UserError
+from official_bert.common.files import check_free
+from official_bert.common.locks import LOCK_FILE
+from official_bert.common.paths import OWN_STREAM, is_remote
+
+
+def check_outputs(
+    inputs: Iterable[str | os.PathLike] = (),
+    *,
+    outputs: Iterable[str | os.PathLike] = (),
+    work: Iterable[str | os.PathLike] = (),
+    overwrite: bool = False,
+) -> None:
+    """Checks where a command reads and where it will write; called once by each.
+
+    Paths that are empty or "-" do not count, and of remote ones (with "://") only their names do.
+
+    Args:
+      inputs: files, folders and patterns that are read; what does not exist (a preset's name) does
+        no harm.
+      outputs: files and folders that the command makes whole (`files.beside`); what stands there is
+        renamed with `overwrite` alone.
+      work: folders that are written to piece by piece.
+
+    Raises:
+      UserError: an output is an input, lies in one or around one, or would be one the next time; or
+        something stands there.
+    """
+    outputs, work = list(filter(_counts, outputs)), list(filter(_counts, work))
+    for source in filter(_counts, inputs):
+        for output in (*outputs, *work):
+            if how := _relation(source, output, output in outputs):
+                raise UserError(
+                    f"the output {output} {how} the input {source}, which must not change; "
+                    "choose another"
+                )
+    for path in (*outputs, *work):
+        if os.path.basename(os.path.normpath(path)) == LOCK_FILE:
+            raise UserError(f"{path} is a name of files that this project keeps; choose another")
+    for path in work:
+        if not is_remote(path) and os.path.lexists(path) and not os.path.isdir(path):
+            raise UserError(f"{path} is a file; give a folder")
+    for path in outputs:
+        if not is_remote(path) and OWN_STREAM.fullmatch(str(path)) is None:
+            check_free(path, overwrite)
+
+
+def members(path: str | os.PathLike) -> list[str]:
+    """The files right in a folder, of which a command reads some and which an output may lie
+    beside; of anything else itself."""
+    if is_remote(path) or not os.path.isdir(path):
+        return [str(path)]
+    return [entry.path for entry in os.scandir(path) if entry.is_file()]
+
+
+def _relation(source, output, is_file: bool) -> str:
+    """How writing `output` could change `source`, or what it reads the next time; "" if not."""
+    read, written = (Path(p if is_remote(p) else os.path.realpath(p)) for p in (source, output))
+    if not is_remote(source) and not os.path.lexists(source):  # a pattern, or a preset's name
+        path, pattern = str(written), str(read)
+        named = fnmatchcase(path, pattern) if "**" in pattern else written.match(pattern)
+        return "is named by" if is_file and named else ""
+    plain = os.path.isfile(read) or os.path.isdir(read)  # who reads a device may write to it
+    if written == read or plain and os.path.exists(written) and os.path.samefile(read, written):
+        return "is"
+    return "holds" if written in read.parents else "lies in" if read in written.parents else ""
+
+
+def _counts(path) -> bool:
+    return str(path) not in ("", "-", "None")
