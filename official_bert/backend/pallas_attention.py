@@ -47,7 +47,8 @@ class Blocks:
     pairs: bool = True
 
 
-# By whether one block holds a whole length; measured by benchmarks/gpu, `kernels`.
+# By whether one block holds a whole length. By the compiler's registers (ptxas -v) and the pilot's
+# times; the piece `kernels` of benchmarks/gpu times these and others.
 CHOSEN = {True: Blocks(), False: Blocks(by_keys=(64, 4, 2), pairs=False)}
 
 
