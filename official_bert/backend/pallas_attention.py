@@ -47,9 +47,9 @@ class Blocks:
     pairs: bool = True
 
 
-# By whether one block holds a whole length. By the compiler's registers (ptxas -v) and the pilot's
-# times; the piece `kernels` of benchmarks/gpu times these and others.
-CHOSEN = {True: Blocks(), False: Blocks(by_keys=(64, 4, 2), pairs=False)}
+# By whether one block holds a whole length: the fastest on an H200 at base's shapes, where the piece
+# `kernels` of benchmarks/gpu times these and others.
+CHOSEN = {True: Blocks(), False: Blocks(forward=(64, 4, 3), by_keys=(32, 4, 2))}
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5))
