@@ -47,7 +47,7 @@ class Blocks:
     pairs: bool = True
 
 
-# By whether one block holds a whole length: the fastest on an H200 at base's shapes, where the piece
+# By whether one block holds a whole length: the fastest on an H200 at base's shapes. The piece
 # `kernels` of benchmarks/gpu times these and others.
 CHOSEN = {True: Blocks(), False: Blocks(forward=(64, 4, 3), by_keys=(32, 4, 2))}
 
