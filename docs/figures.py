@@ -16,8 +16,9 @@ Each row between
     <!-- verdicts -->
 
 and the end that links to a report begins with how many of the paper's claims were reproduced there,
-were not, and are open; what it says beside that is left as it is. "speed" is README's, from
-benchmarks/results.
+reproduced in part, were not, and are open; what it says beside that is left as it is. "speed" is
+README's, from benchmarks/results, "both" the comparison of BERT with LTR & No NSP in all tables.
+docs/images/gaps.svg is README's figure (`docs.gaps`).
 """
 
 import json
@@ -25,18 +26,27 @@ import re
 from pathlib import Path
 
 from data_prep.jobs import storage
+from docs import gaps
 from experiments import report
-from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.planning.claims import (
+    NOT_DECIDED,
+    NOT_REPRODUCED,
+    NOT_TESTED,
+    PARTLY,
+    REPRODUCED,
+)
 from experiments.tables.reporting.report import write_overview
-from experiments.tables.reporting.wording import apart, number
+from experiments.tables.reporting.wording import apart, interval, number, once
 from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
+GAPS = ROOT / "docs" / "images" / "gaps.svg"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(
-    r"(<!-- (verdicts|speed|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S
+    r"(<!-- (verdicts|speed|both|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S
 )
 _TABLE = re.compile(r"(?:^\|.*\n)*^\|.*", re.M)
 _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]* \|")
@@ -46,6 +56,7 @@ def main():
     for path in sorted(RESULTS.glob("*/*/results.json")):
         report.again(path.parent)
     write_overview(RESULTS)
+    write_text(GAPS, gaps.draw(RESULTS / "table5"))
     for page in PAGES:
         new = page.with_name(f".{page.name}.new")  # a page is whole at every moment
         new.write_text(fill(page.read_text(encoding="utf-8"), page.name), encoding="utf-8")
@@ -65,6 +76,8 @@ def fill(text: str, name: str = "") -> str:
             table = _REPORT.sub(_counted, match[0][len(begin) : -len(end)].strip())
         elif kind == "speed":
             table = "\n".join(markdown_table(speed()))
+        elif kind == "both":
+            table = "\n".join(markdown_table(both_tasks()))
         elif kind.endswith(".md"):
             table = _TABLE.findall((RESULTS / kind).read_text("utf-8"))[int(columns) - 1]
         else:
@@ -90,6 +103,26 @@ def means(results: dict, columns: list[str], name: str = "") -> list[list[str]]:
     alone = results["baselines"]
     cells = [_shown(alone[label], known[label]) if label in alone else "" for label in columns]
     return [*lines, ["trivial baseline", *cells]]
+
+
+def both_tasks() -> list[list[str]]:
+    """BERT less LTR & No NSP, where a table of Table 5 decides it: a line a comparison, with the
+    paper's and whether the interval holds it."""
+    rows = [["table", "column", "BERT less LTR & No NSP [95 %]", "the paper's"]]
+    for path in sorted((RESULTS / "table5").glob("*/results.json")):
+        results = storage.read_json(path, finite=False)
+        asked = [v for v in results["verdicts"] if v["name"].startswith("both tasks")]
+        for verdict in asked:
+            for f in verdict["findings"]:
+                if f["verdict"] in (NOT_DECIDED, NOT_TESTED):
+                    continue
+                place = f"experiments/results/table5/{path.parent.name}/report.md"
+                after = f["better"].partition(", ")[2]
+                scale = f"[{path.parent.name}]({place})" + (f", {after}" if after else "")
+                paper = "" if f["paper_effect"] is None else number(f["paper_effect"])
+                held = {True: ", inside", False: ", outside", None: ""}[f["size_agrees"]]
+                rows.append([scale, f["column"], interval(f, 1), paper + held])
+    return rows
 
 
 def speed() -> list[list[str]]:
@@ -140,8 +173,8 @@ def _shown(value: float, column: dict) -> str:
 def _counted(row: re.Match) -> str:
     link, table = row.groups()
     planned, _ = apart(_read(table)["verdicts"])
-    verdicts = [v["verdict"] for v in planned if not v["own"]]
-    counts = [verdicts.count(kind) for kind in (REPRODUCED, NOT_REPRODUCED, NOT_DECIDED)]
+    verdicts = [v["verdict"] for v in once([v for v in planned if not v["own"]])]
+    counts = [verdicts.count(kind) for kind in (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_DECIDED)]
     return f"| {link} | {' / '.join(map(str, counts))} |"
 
 

@@ -9,6 +9,8 @@ Where --workdir is a folder of tables, it writes claims.md: their claims side by
 --overwrite what stands in --output, or an earlier claims.md, is renamed first (NAME.~1~).
 """
 
+import dataclasses
+
 from data_prep.jobs import command_flags
 from data_prep.jobs.output_folder import begin
 from experiments.tables.judging import archives, judgement
@@ -36,13 +38,17 @@ def main(_):
         print(f"{name}: {file}")
 
 
-def again(workdir: str, output: str = "", strict: bool = False, overwrite: bool = False):
+def again(
+    workdir: str, output: str = "", strict: bool = False, ask: str = "", overwrite: bool = False
+):
     """Judges the results of a folder by today's analysis and writes their report.
 
     Args:
       workdir: folder of an ablation, with its results.json.
       output: folder of the report, and of copies of the archives; empty: the same.
       strict: refuse runs of different code, versions or machines.
+      ask: configuration, as of experiments.ablate, whose further claims are asked of the table too,
+        as exploratory ones.
       overwrite: rename another folder that stands at the output to NAME.~1~ first.
 
     Returns: (the results, what was written as `report.write` returns it)
@@ -56,7 +62,12 @@ def again(workdir: str, output: str = "", strict: bool = False, overwrite: bool 
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)
     runs = archives.runs(results, path.parent / archives.FOLDER)
-    judgement.judge_results(results, judgement.claims_of(results), runs)
+    claims = judgement.claims_of(results)
+    if ask:
+        from experiments.training.settings.config_files import load_config
+
+        claims += further(claims, results, load_config(ask))
+    judgement.judge_results(results, claims, runs)
     output = local_path(output or workdir)
     elsewhere = output != path.parent
     check_outputs(work=[output])
@@ -71,6 +82,19 @@ def again(workdir: str, output: str = "", strict: bool = False, overwrite: bool 
             with atomic_write(copy, "wb", own=True) as file:
                 file.write(archive.read_bytes())
     return results, written
+
+
+def further(claims, results: dict, table) -> tuple:
+    """The claims of a table's configuration that its results were not judged by, as exploratory
+    ones; those about a row or a column that it lacks are left out."""
+    known = {claim.name for claim in claims}
+    rows, columns = ({one["label"] for one in results[name]} for name in ("rows", "columns"))
+    return tuple(
+        dataclasses.replace(claim, exploratory=True)
+        for claim in table.claims
+        if claim.name not in known
+        and all(rows.issuperset(c.rows) and c.column in columns for c in claim.comparisons)
+    )
 
 
 def _check_same(results, there, folder):

@@ -212,7 +212,7 @@ class Task:
         """Return what metrics are sums of: {metric: (measure, float64 [examples, k])}.
 
         The sums over the examples give the metric by its measure, a key of
-        `intervals.MEASURES` or of an extension's `measures`. Means of the examples' scores need
+        `measures.MEASURES` or of an extension's `measures`. Means of the examples' scores need
         not be here.
         """
         return {}

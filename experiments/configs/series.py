@@ -78,7 +78,10 @@ def get_config(scale: str = "33m") -> Ablation:
             ),
             Row(RANDOM, "random", reference=True),
         ),
-        claims=tuple(claim for size in sizes for claim in _claims(chosen, size)),
+        claims=(
+            *(claim for size in sizes for claim in _claims(chosen, size)),
+            *(_both_tasks(chosen, size) for size in sizes),
+        ),
         curves=_gaps(chosen, sizes) if len(sizes) > 1 else (),
         **(chosen.fields() | {"scale": f"series-{scale}"}),
     )
@@ -159,6 +162,15 @@ def _claims(scale: Scale, size: str):
               ("cloze",), NO_NSP, LTR, own=True),
     )  # fmt: skip
     return [claim for claim in claims if claim.comparisons]
+
+
+def _both_tasks(scale: Scale, size: str) -> Claim:
+    """Asked when the series had run."""
+    text = "BERT is better than the left-to-right model without next sentence prediction"
+    columns = [column for column in OF_PAPER if column in scale.columns]
+    asked = each(columns, f"{BERT}, {size}", f"{LTR}, {size}")
+    text = f"{text}, after {size} tokens"
+    return Claim(f"both tasks, {size}", text, "5.1", asked, exploratory=True)
 
 
 def _two_cores(name: str) -> Scale:

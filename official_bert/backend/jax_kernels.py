@@ -15,18 +15,17 @@ from official_bert.backend import place_hash
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def dropout(x, rate: float, keys):
-    """`randomness.dropout` by keys of a seed, the mask drawn anew in the backward pass and never
-    stored."""
-    return x * place_hash.factors(x, rate, keys)
+def dropout(x, rate: float, seed):
+    """`randomness.dropout`, the mask drawn anew in the backward pass and never stored."""
+    return x * place_hash.factors(x, rate, seed)
 
 
-def _dropout_backward(rate, keys, upstream):
+def _dropout_backward(rate, seed, upstream):
     # Behind a barrier XLA does not see that the forward pass has drawn the same.
-    return dropout(upstream, rate, lax.optimization_barrier(keys)), None
+    return dropout(upstream, rate, lax.optimization_barrier(seed)), None
 
 
-dropout.defvjp(lambda x, rate, keys: (dropout(x, rate, keys), keys), _dropout_backward)
+dropout.defvjp(lambda x, rate, seed: (dropout(x, rate, seed), seed), _dropout_backward)
 
 
 @jax.custom_vjp

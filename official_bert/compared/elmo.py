@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from official_bert.common import hdf5_files
+from official_bert.checkpoints import hdf5_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.compared.elmo_config import (

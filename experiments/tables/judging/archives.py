@@ -16,7 +16,7 @@ import numpy as np
 
 from data_prep.corpus.text_files import open_bytes
 from data_prep.jobs import storage
-from experiments.tables.judging import intervals
+from experiments.tables.judging import measures
 from experiments.tables.judging.intervals import Run
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FINISHED
@@ -94,7 +94,7 @@ def copies(table: Path, other: Path) -> dict[Path, Path]:
 def influence(cell: Path, metric: str) -> np.ndarray | None:
     """What each example adds to a metric of a cell's run; None where the cell does not keep it."""
     kept = example_scores.load(cell / SCORES, metric)
-    return intervals.influence(*kept) if kept else None
+    return measures.influence(*kept) if kept else None
 
 
 def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
@@ -107,8 +107,8 @@ def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
     if any(found is None for found in kept):
         raise UserError(f"{metric} of folds together: the cells keep no scores of their examples")
     measure, sums = kept[0][0], np.concatenate([sums for _, sums in kept])
-    points = float(intervals.measured(measure)(sums.sum(axis=0)))
-    return points, intervals.influence(measure, sums)
+    points = float(measures.measured(measure)(sums.sum(axis=0)))
+    return points, measures.influence(measure, sums)
 
 
 def _influence(unpacked: str, names, metric: str, folder: Path) -> np.ndarray | None:

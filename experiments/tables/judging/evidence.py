@@ -1,10 +1,13 @@
 """The evidence of a table: its runs, in the units in which rows are compared, and effects."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
 from experiments.tables.judging.intervals import Effect, Run, effect
+
+_GAP = 3.0  # points
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +58,23 @@ class Evidence:
 
     def sign(self, label: str) -> int:
         return -1 if label in self.lower_is_better else 1
+
+    def finetuning_plateau(self, row: str, label: str) -> str:
+        """Says that the fine-tuning of some of a row's models has not begun in a column; "" where
+        its scores do not fall into two groups: two models or more on either side of a gap of at
+        least three points that is more than twice any other (experiments/results/PLAN.md)."""
+        scores = sorted(run.value for run in self.runs.get((row, label), ()))
+        higher_is_better = self.unit(label) == "points" and self.sign(label) > 0
+        if len(scores) < 4 or not higher_is_better or row in self.random_rows:
+            return ""
+        gaps = [after - before for before, after in itertools.pairwise(scores)]
+        widest, *others = sorted(gaps, reverse=True)
+        below = gaps.index(widest) + 1
+        if widest < _GAP or widest <= 2 * others[0] or not 2 <= below <= len(scores) - 2:
+            return ""
+        groups = scores[:below], scores[below:]
+        told = " and ".join(f"{len(g)} from {g[0]:.1f} to {g[-1]:.1f}" for g in groups)
+        return f"{label}: a plateau of fine-tuning that not all models of {row} have left ({told})"
 
     def pool(self, weights: Mapping[str, float]) -> list[str]:
         """The rows that lend their variance: those with, or without, a pre-training like one of

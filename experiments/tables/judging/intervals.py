@@ -38,8 +38,12 @@ What the rows share (P[s], X[e]) cancels: that is pairing. Left is
 
   A single run has no replicates; its variance is that of its examples' scores.
 
+- *between* is at least what runs and examples together (Z) leave in it: two to six seeds may by
+  chance lie closer together than their own examples let them. Where they do, that part takes its
+  place, with the examples' degrees of freedom.
+
 A metric that is no mean of examples (F1 of entities, correlations) is linearised: an example's
-score is its jackknife influence, see `influence`.
+score is its jackknife influence, see `measures.influence`.
 
 **The interval** is mean +- t * standard error. The degrees of freedom of a sum of two estimated
 variances V1 + V2 are Satterthwaite's, (V1 + V2)^2 / (V1^2 / df1 + V2^2 / df2).
@@ -53,13 +57,13 @@ measured in tests/experiments/tables/judging/test_intervals.py.
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from official_bert.extension import find
+from experiments.tables.judging import other_methods
 
-INTERVAL = 0.95
+INTERVAL = other_methods.INTERVAL
 # The degrees of freedom that a column's other rows lend to a comparison. More make the intervals
 # narrower where the rows are alike, and hide a noisy one: of simulated tables of 5 rows and 5 seeds
 # 96 % of the intervals hold the truth where the rows are alike, 91 % those of a row three times as
@@ -73,8 +77,8 @@ class Run:
 
     Attributes:
       value: the metric in printed units (points of 100, or nats).
-      influence: float64 [examples], what each example adds to the metric: see `influence`; None
-        where it is unknown.
+      influence: float64 [examples], what each example adds to the metric: see
+        `measures.influence`; None where it is unknown.
     """
 
     pretrain_seed: int
@@ -103,6 +107,7 @@ class Effect:
       examples: number of evaluation examples, 0 where their scores are unknown.
       pooled_rows: number of rows that lent their variance between replicates, with the compared.
       by_pretrain_seed: the effect for each pre-training seed.
+      others: of `other_methods`, those that can be asked: name -> (low, high).
     """
 
     mean: float
@@ -116,6 +121,7 @@ class Effect:
     examples: int
     pooled_rows: int
     by_pretrain_seed: tuple[float, ...]
+    others: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     def scaled(self, factor: float, mean: float) -> "Effect":
         """The same in units that are `factor` times smaller, around another mean."""
@@ -130,46 +136,11 @@ class Effect:
             by_pretrain_seed=tuple(
                 mean + factor * (value - self.mean) for value in self.by_pretrain_seed
             ),
+            others={
+                name: tuple(sorted(mean + factor * (bound - self.mean) for bound in bounds))
+                for name, bounds in self.others.items()
+            },
         )
-
-
-# Sums over examples [..., k] -> metric [...], in points of 100 unless said otherwise.
-MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    # k = 2: score, 1
-    "mean": lambda s: 100 * s[..., 0] / s[..., 1],
-    # k = 2: loss, number of predictions; in nats
-    "nats": lambda s: s[..., 0] / s[..., 1],
-    # k = 3: true positives, false positives, false negatives
-    "f1": lambda s: 200 * s[..., 0] / np.maximum(2 * s[..., 0] + s[..., 1] + s[..., 2], 1e-12),
-    # k = 4: true positives, true negatives, false positives, false negatives
-    "matthews": lambda s: 100 * _matthews(*np.moveaxis(s, -1, 0)),
-    # k = 6: 1, x, y, xx, yy, xy
-    "pearson": lambda s: 100 * _pearson(*np.moveaxis(s, -1, 0)),
-}
-
-
-def measured(measure: str) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function of a measure, of MEASURES or an extension's."""
-    return find("measures", measure, MEASURES)
-
-
-def influence(measure: str, statistics: np.ndarray) -> np.ndarray:
-    """What each example adds to a metric: the jackknife's (n - 1) (metric - metric without it).
-
-    The variance of these values, divided by n, is that of the metric over draws of n examples. For
-    the mean of the examples' scores they are just the scores less their mean.
-
-    Args:
-      measure: key of MEASURES.
-      statistics: float64 [n, k], whose sums over examples give the metric.
-
-    Returns: float64 [n] of mean 0.
-    """
-    metric, total = measured(measure), statistics.sum(axis=0)
-    if len(statistics) == 1:
-        return np.zeros(1)
-    values = (len(statistics) - 1) * (metric(total) - metric(total - statistics))
-    return values - values.mean()
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
@@ -217,7 +188,7 @@ def effect(
         of_replicates = [np.mean([scores[key] for key in keys], axis=0) for keys in replicates]
         *examples, residual = from_examples(np.array(of_replicates))
         number = len(of_replicates[0])
-    residual = min(residual, between[0])
+    between = at_least(between, residual, examples[1])
     restart = between[0] - residual
     if len(by_seed) > 1:
         restart = min(restart, _restart_variance(values, scores, by_seed))
@@ -227,6 +198,7 @@ def effect(
         "examples": examples[0],
         "residual": residual,
     }
+    of_seeds = scores and np.array([np.mean([scores[k] for k in ks], axis=0) for ks in by_seed])
     mean, bounds = float(np.mean(seeds_values)), (None,) * 4
     if min(between[1], examples[1]) < math.inf:
         bounds = map(float, interval(mean, between, examples))
@@ -239,6 +211,7 @@ def effect(
         number,
         len(rows),
         tuple(seeds_values),
+        other_methods.intervals(seeds_values, of_seeds),
     )
 
 
@@ -268,6 +241,13 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
     usual = usual * seeds / stats.chi2.ppf(0.5, seeds)
     variance = (_LENT * usual + seeds * own) / (_LENT + seeds)
     return variance * squares / replicates, np.full_like(variance, degrees)
+
+
+def at_least(between, residual, degrees):
+    """What replicates add, (variance [...], degrees of freedom [...]), not below the part of it
+    that runs and examples together are seen to make, `residual` [...] with its `degrees`."""
+    below = between[0] < residual
+    return np.where(below, residual, between[0]), np.where(below, degrees, between[1])
 
 
 def degrees_between(replicates: float, independent: int, others: int) -> float:
@@ -387,14 +367,3 @@ def _restart_variance(values, scores, by_seed) -> float:
                 part -= from_examples(np.array([scores[key] for key in keys]))[2]
             parts.append(part)
     return max(0.0, float(np.mean(parts))) / len(by_seed) if parts else 0.0
-
-
-def _matthews(tp, tn, fp, fn):
-    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
-    return (tp * tn - fp * fn) / np.sqrt(np.maximum(product, 1e-12))
-
-
-def _pearson(n, x, y, xx, yy, xy):
-    covariance = xy - x * y / n
-    spread = (xx - x * x / n) * (yy - y * y / n)
-    return covariance / np.sqrt(np.maximum(spread, 1e-12))

@@ -119,6 +119,8 @@ def _verdict_values(verdict: Verdict) -> dict[str, Any]:
         **({"exploratory": True} if verdict.claim.exploratory else {}),
         "left_out": list(verdict.claim.left_out),
         "verdict": verdict.verdict,
+        **({"extent": list(verdict.extent)} if verdict.extent else {}),
+        "depends_on": list(verdict.depends_on),
         "mean_effect": verdict.mean_effect and _effect(verdict.mean_effect),
         "footnotes": list(verdict.footnotes),
         "findings": [_finding(finding) for finding in verdict.findings],
@@ -152,6 +154,7 @@ def _interval_values(row: str, column: str, evidence: Evidence) -> dict[str, Any
     """A row's own mean with its interval; a perplexity's is that of its logarithm, whose standard
     error and variances are in nats."""
     values = _effect(row_effect(row, column, evidence))
+    del values["others"]
     if column in evidence.in_logs:
         for name in ("effect", "low", "high"):
             values[name] = None if values[name] is None else math.exp(values[name])

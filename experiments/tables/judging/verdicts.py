@@ -5,8 +5,13 @@ verdict. An interval that leaves both answers open is "not decided at this scale
 not "not reproduced"; the smallest effect that the design would have shown 4 times of 5 says which
 of the two the scale could tell apart.
 
-A claim is reproduced when all of its comparisons that could be tested are. It is not reproduced
-when one of them is refuted even though several were tried: by Holm's correction of the p values.
+A claim is reproduced when all of its comparisons are. It is not reproduced when one of them is
+refuted even though several were tried: by Holm's correction of the p values. Where all that were
+tested are reproduced, but some were not tested or the table lacks some of the paper's tasks, it is
+reproduced in part, and says on how many tasks.
+
+A verdict that would be another by one of the plainer methods of `other_methods` depends on the
+method, and says so.
 
 A comparison is "not tested" where its models have learnt nothing that it could be about: where one
 is still on the masked-LM plateau, or neither is shown to beat random weights. It stays open where
@@ -21,16 +26,19 @@ interval holds the paper's effect, or it does not.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from experiments.tables.judging import p_values
 from experiments.tables.judging.evidence import Evidence
 from experiments.tables.judging.intervals import INTERVAL, Effect, Run, average, effect
+from experiments.tables.judging.other_methods import METHODS
 from experiments.tables.judging.power import detectable
 from experiments.tables.planning.claims import (
     AT_MOST,
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
+    PARTLY,
     REPRODUCED,
     SHARE,
     Claim,
@@ -78,8 +86,11 @@ class Verdict:
     """A claim's verdict.
 
     Attributes:
-      mean_effect: of the comparisons; None where they have different units or where the columns are
-        not compared by the same rows.
+      mean_effect: of the tested comparisons; None where they have different units or where the
+        columns are not compared by the same rows.
+      extent: of a claim that is reproduced in part: on how many of how many "tasks", or
+        "comparisons" where a task was tested in part.
+      depends_on: the other methods by which the verdict would be another.
     """
 
     claim: Claim
@@ -87,25 +98,66 @@ class Verdict:
     findings: tuple[Finding, ...]
     mean_effect: Effect | None
     footnotes: tuple[str, ...]
+    extent: tuple[int, int, str] | None = None
+    depends_on: tuple[str, ...] = ()
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
-    """The verdict on a claim: reproduced if all comparisons are, refuted if one is beyond Holm's
-    correction."""
+    """The verdict on a claim: reproduced if all comparisons are, in part if all that were tested
+    are, refuted if one is beyond Holm's correction."""
     findings = [judge_comparison(c, evidence) for c in claim.comparisons]
-    adjusted = holm(f.refutation for f in findings if f.refutation is not None)
+    adjusted = p_values.holm(f.refutation for f in findings if f.refutation is not None)
     findings = tuple(dataclasses.replace(f, holm=adjusted.get(f.refutation)) for f in findings)
     tested = [f for f in findings if f.verdict != NOT_TESTED]
-    if any(f.verdict == NOT_REPRODUCED and f.holm < 1 - INTERVAL for f in tested):
+    whole = len(tested) == len(findings) and not claim.left_out
+    if any(map(_is_refuted, tested)):
         verdict = NOT_REPRODUCED
     elif tested and all(f.verdict == REPRODUCED for f in tested):
-        verdict = REPRODUCED
+        verdict = REPRODUCED if whole else PARTLY
     else:
         verdict = NOT_DECIDED
     footnotes = dict.fromkeys(note for finding in findings for note in finding.footnotes)
     if claim.left_out:
         footnotes[f"not asked here: {', '.join(claim.left_out)}"] = None
-    return Verdict(claim, verdict, findings, mean_effect(claim, evidence), tuple(footnotes))
+    mean = mean_effect(claim.name, tuple(f.comparison for f in tested), evidence)
+    extent = _extent(claim, findings) if verdict == PARTLY else None
+    others = _depends_on(verdict, tested)
+    return Verdict(claim, verdict, findings, mean, tuple(footnotes), extent, others)
+
+
+def _is_refuted(finding: Finding) -> bool:
+    """Whether a comparison refutes its claim, several having been tried."""
+    return finding.verdict == NOT_REPRODUCED and finding.holm < 1 - INTERVAL
+
+
+def _extent(claim: Claim, findings: Sequence[Finding]) -> tuple[int, int, str]:
+    """On how many of its tasks a claim is reproduced whose tested comparisons all are."""
+    by_task: dict[str, list[bool]] = {}
+    for finding in findings:
+        borne_out = finding.verdict == REPRODUCED
+        by_task.setdefault(finding.comparison.column, []).append(borne_out)
+    if all(all(task) or not any(task) for task in by_task.values()):
+        tasks = sum(map(all, by_task.values()))
+        return tasks, len(by_task) + len(claim.left_out), "tasks"
+    asked = len(findings) * (1 + len(claim.left_out) / len(by_task))
+    return sum(map(sum, by_task.values())), round(asked), "comparisons"
+
+
+def _depends_on(verdict: str, tested: Sequence[Finding]) -> tuple[str, ...]:
+    """The other methods by which a decided claim would not be what it is."""
+    if verdict == NOT_DECIDED:
+        return ()
+    hangs_on = filter(_is_refuted, tested) if verdict == NOT_REPRODUCED else tested
+    hangs_on = [f for f in hangs_on if f.effect is not None]
+    same = any if verdict == NOT_REPRODUCED else all
+    return tuple(method for method in METHODS if not same(_stands_by(f, method) for f in hangs_on))
+
+
+def _stands_by(finding: Finding, method: str) -> bool:
+    """Whether another method's interval gives a comparison the same verdict; where the method
+    cannot be asked it does."""
+    bounds = finding.effect.others.get(method)
+    return bounds is None or _of_interval(*bounds, finding)[0] == finding.verdict
 
 
 def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
@@ -199,17 +251,17 @@ def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
     return True if low > 0 else False if high <= 0 else None
 
 
-def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
-    """The mean of a claim's effects, over columns and rows, with its interval."""
-    columns = list(dict.fromkeys(c.column for c in claim.comparisons))
+def mean_effect(claim: str, comparisons: Sequence[Comparison], evidence: Evidence) -> Effect | None:
+    """The mean of the effects of a claim's comparisons, over columns and rows, with its interval;
+    `claim`: its name."""
+    columns = list(dict.fromkeys(c.column for c in comparisons))
     pairs = [
-        sorted((c.better, c.worse) for c in claim.comparisons if c.column == column)
-        for column in columns
+        sorted((c.better, c.worse) for c in comparisons if c.column == column) for column in columns
     ]
     alike = {(evidence.unit(column), evidence.sign(column)) for column in columns}
     if not columns or len(alike) > 1 or any(p != pairs[0] for p in pairs):
         return None
-    if any(c.kind == SHARE for c in claim.comparisons):
+    if any(c.kind == SHARE for c in comparisons):
         return None
     weights: dict[str, float] = {}
     share = evidence.sign(columns[0]) / len(pairs[0])
@@ -270,29 +322,33 @@ def _paper_effect(comparison: Comparison, evidence: Evidence) -> float | None:
 
 def _decide(finding: Finding) -> Finding:
     """Adds the verdict, its reason and the p values to a finding that has an interval."""
-    comparison, found = finding.comparison, finding.effect
-    margin = comparison.margin
-    p = min(_p_above(found, margin), _p_below(found, margin))
-    if comparison.kind == AT_MOST:
-        refutation = _p_above(found, margin)
-        if found.high <= margin:
-            verdict, reason = REPRODUCED, f"the interval lies at or below {margin:g}"
-        elif found.low > margin:
-            verdict, reason = NOT_REPRODUCED, f"the interval lies above {margin:g}"
-        else:
-            verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
+    found, margin = finding.effect, finding.comparison.margin
+    p = min(p_values.above(found, margin), p_values.below(found, margin))
+    if finding.comparison.kind == AT_MOST:
+        refutation = p_values.above(found, margin)
     else:
-        bound = margin or _negligible(finding)
-        refutation = _p_below(found, bound)
-        if found.low > margin:
-            verdict, reason = REPRODUCED, f"the interval lies above {margin:g}"
-        elif found.high < margin:
-            verdict, reason = NOT_REPRODUCED, f"the interval lies below {margin:g}"
-        elif found.high < bound:
-            verdict, reason = NOT_REPRODUCED, f"whatever effect there is lies below {bound:.2g}"
-        else:
-            verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
+        refutation = p_values.below(found, margin or _negligible(finding))
+    verdict, reason = _of_interval(found.low, found.high, finding)
     return dataclasses.replace(finding, verdict=verdict, reason=reason, p=p, refutation=refutation)
+
+
+def _of_interval(low: float, high: float, finding: Finding) -> tuple[str, str]:
+    """(verdict, reason) of a comparison whose effect has this interval."""
+    margin = finding.comparison.margin
+    if finding.comparison.kind == AT_MOST:
+        if high <= margin:
+            return REPRODUCED, f"the interval lies at or below {margin:g}"
+        if low > margin:
+            return NOT_REPRODUCED, f"the interval lies above {margin:g}"
+        return NOT_DECIDED, f"the interval holds {margin:g}"
+    bound = margin or _negligible(finding)
+    if low > margin:
+        return REPRODUCED, f"the interval lies above {margin:g}"
+    if high < margin:
+        return NOT_REPRODUCED, f"the interval lies below {margin:g}"
+    if high < bound:
+        return NOT_REPRODUCED, f"whatever effect there is lies below {bound:.2g}"
+    return NOT_DECIDED, f"the interval holds {margin:g}"
 
 
 def _negligible(finding: Finding) -> float:
@@ -303,39 +359,15 @@ def _negligible(finding: Finding) -> float:
     return min(NEGLIGIBLE, max(0.0, finding.paper_effect / 2))
 
 
-def _p_above(found: Effect, value: float) -> float:
-    """Two-sided p value of the effect's lying above `value`; small where it plainly does."""
-    return _p(found.mean - value, found)
-
-
-def _p_below(found: Effect, value: float) -> float:
-    return _p(value - found.mean, found)
-
-
-def _p(distance: float, found: Effect) -> float:
-    from scipy import stats
-
-    if not found.standard_error:
-        return 0.0 if distance > 0 else 1.0
-    one_sided = stats.t.sf(distance / found.standard_error, found.degrees_of_freedom)
-    return float(min(1.0, 2 * one_sided))
-
-
-def holm(values: Iterable[float]) -> dict[float, float]:
-    """p value -> with Holm's correction: in rising order each times the number of those left."""
-    adjusted, largest, values = {}, 0.0, sorted(values)
-    for rank, p in enumerate(values):
-        largest = max(largest, min(1.0, (len(values) - rank) * p))
-        adjusted[p] = largest
-    return adjusted
-
-
 def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, ...]:
     notes = []
     if found.pretrain_seeds == 1:
         notes.append("one pre-training a row: the spread between pre-trainings is in no interval")
     if not found.examples:
         notes.append(f"{comparison.column}: the intervals are about seeds, on these examples only")
+    for row in comparison.rows:
+        if plateau := evidence.finetuning_plateau(row, comparison.column):
+            notes.append(plateau)
     return tuple(notes)
 
 

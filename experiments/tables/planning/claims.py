@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
+PARTLY = "reproduced in part"  # of a claim: on what was tested, and that was not all
 NOT_DECIDED = "not decided at this scale"
 NOT_TESTED = "not tested"  # of a comparison: its models have learnt nothing that it could be about
 

@@ -14,7 +14,7 @@ from experiments.tables.reporting.wording import comparison, comparisons
 from experiments.training.pretraining.heldout import main_loss
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")
 PAPER = "#fdfcf9"  # the page's background
 
 
@@ -94,7 +94,7 @@ def svg(figure) -> str:
 
 
 def _colour(labels: list[str], label: str) -> str:
-    return _COLOURS[labels.index(label) % len(_COLOURS)]
+    return COLOURS[labels.index(label) % len(COLOURS)]
 
 
 def _pretraining(results) -> str:

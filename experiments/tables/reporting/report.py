@@ -6,16 +6,17 @@ load from elsewhere); `experiments.ablate` calls it at its end, `experiments.rep
 scale.
 """
 
+import re
 import string
 from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments.tables.judging.intervals import INTERVAL
-from experiments.tables.judging.verdicts import holm
+from experiments.tables.judging.p_values import holm
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from experiments.tables.reporting import score_tables as tables
 from experiments.tables.reporting import wording
-from experiments.tables.reporting.wording import SHORT, count, name_of
+from experiments.tables.reporting.wording import count, name_of
 from experiments.tables.run import origins
 from official_bert.common.files import write_text
 from official_bert.common.json_files import field
@@ -24,6 +25,7 @@ from official_bert.common.markdown import markdown_table
 FILES = ("results.json", "report.html", "report.md", "plots")
 TEMPLATE = Path(__file__).with_name("report_template.html")
 CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open", "open": "open"}
+_VERDICT = re.compile(f"<strong>({'|'.join(CLASSES)})\\b")
 OURS = (
     "Ours: mean \N{PLUS-MINUS SIGN} standard deviation (number of runs); "
     f"{tables.BASELINE_MARK}: not clearly above the trivial baseline; "
@@ -32,7 +34,10 @@ OURS = (
 )
 KEY = (
     "An effect is a difference of means, counted in the direction that the comparison names: above "
-    "0 its first row is better. p is of the effect's being the claim's bound. Detectable is what "
+    "0 its first row is better. p is of the effect's being the claim's bound, or, where it is "
+    "refuted, of its being as large as the claim needs. Behind the interval of a decided claim "
+    "stand those of Student's paired t over pre-training seeds and of the multi-bootstrap of seeds "
+    "and examples (Sellam et al., 2022). Detectable is what "
     "lies so far beyond the bound that this design shows it four times of five. Behind the paper's "
     "effect stands whether our interval holds it. In the drawings a dot is our effect, its bar the "
     "95 % interval, a small circle one pre-training, a black tick the paper's effect, a dashed "
@@ -78,9 +83,7 @@ def html(text: str, drawings: dict[str, str]) -> str:
         "image", lambda self, tokens, index, *_: drawings[Path(tokens[index].attrs["src"]).stem]
     )
     body = parser.render(text)
-    for verdict, name in CLASSES.items():
-        plain = f"<strong>{verdict}</strong>"
-        body = body.replace(plain, plain.replace("<strong", f'<strong class="{name}"'))
+    body = _VERDICT.sub(lambda m: f'<strong class="{CLASSES[m[1]]}">{m[1]}', body)
     body = body.replace("<table>", '<div class="scroll"><table>')
     body = body.replace("</table>", "</table></div>")
     title = escapeHtml(text.partition("\n")[0].removeprefix("# "))
@@ -146,10 +149,11 @@ def _where(verdict: dict) -> str:
 def _claim(number: int, verdict: dict) -> list[str]:
     """A claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
-    said = f"**{verdict['verdict']}**{_where(verdict)}"
+    whole = wording.of_claim(verdict) if verdict.get("extent") else verdict["verdict"]
+    said = f"**{whole}**{_where(verdict)}{wording.depends(verdict)}"
     mean = verdict["mean_effect"]
     if mean:
-        said += f"; mean effect over its columns {wording.interval(mean)}"
+        said += f"; mean effect over its tested columns {wording.interval(mean)}"
     lines += [said, ""]
     if any(finding["effect"] is not None for finding in verdict["findings"]):
         lines += _figure(f"claim{number}")
@@ -256,37 +260,42 @@ def _cell(verdict: dict | None) -> str:
         return "not asked"
     mean = verdict["mean_effect"]
     effect = f", {wording.interval(mean, 1)}" if mean else ""
-    return f"**{SHORT[verdict['verdict']]}**{effect}"
+    return f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}{effect}"
 
 
 def _asked(tables) -> list[str]:
     """How many questions were asked in all, and what a correction for all of them leaves."""
-    verdicts = [
-        v | {"where": f"{name}:{results['scale']}"}
-        for name, runs in tables.items()
-        for results in runs
-        for v in results["verdicts"]
-    ]
-    planned, exploratory = wording.apart(verdicts)
+    planned, exploratory, tested = [], [], []
+    for name, results in ((name, one) for name, runs in tables.items() for one in runs):
+        where = {"where": f"{name}:{results['scale']}"}
+        of_table = wording.apart([v | where for v in results["verdicts"]])
+        for counted, found in zip((planned, exploratory), of_table, strict=True):
+            counted += wording.once(found)
+        findings = (f for v in results["verdicts"] for f in v["findings"])
+        asked = {(wording.comparison(f), f["kind"], f["margin"]): f for f in findings}
+        tested += [p for p in map(wording.p_of, asked.values()) if p is not None]
     decided = [v for v in planned if v["verdict"] != NOT_DECIDED]
-    tested = [f["p"] for v in verdicts for f in v["findings"] if f["p"] is not None]
     corrected = holm(tested)
     kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
     lost = [v for v in decided if v not in kept]
     said = [
         f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided; "
-        f"{len(exploratory)} more are exploratory. All together rest on "
+        f"{len(exploratory)} more are exploratory. (A claim that another of its table with the "
+        "same verdict implies, and a comparison that two claims share, count once.) All together "
+        "rest on "
         f"{count(len(tested), 'tested comparison')}. Holm's correction over all of these leaves "
         f"{len(kept)} of the {len(decided)}."
     ]
     if lost:
         said += ["", "Decided, but not after that correction:", ""]
-        said += [f"- {v['where']}, {SHORT[v['verdict']]}: {wording.claim(v)}" for v in lost]
+        said += [f"- {v['where']}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
     return said
 
 
 def _deciding(verdict: dict) -> float:
     """The p value that a claim's verdict hangs on: of the comparison that refutes it best, or of
     the weakest of those that bear it out."""
-    values = [f["p"] for f in verdict["findings"] if f["verdict"] == verdict["verdict"]]
-    return max(values) if verdict["verdict"] == REPRODUCED else min(values)
+    refuted = verdict["verdict"] == NOT_REPRODUCED
+    kind = NOT_REPRODUCED if refuted else REPRODUCED
+    values = [wording.p_of(f) for f in verdict["findings"] if f["verdict"] == kind]
+    return min(values) if refuted else max(values)

@@ -2,7 +2,9 @@
 
 import itertools
 
-from experiments.tables.planning.claims import NOT_TESTED
+from experiments.tables.judging.other_methods import METHODS
+from experiments.tables.planning.claims import NOT_DECIDED, NOT_TESTED
+from experiments.tables.reporting import wording
 from experiments.tables.reporting.wording import SHORT, claim, comparison, interval, number, signed
 from experiments.training.pretraining.heldout import main_loss
 
@@ -12,7 +14,8 @@ MASKS_MARK = "\N{DAGGER}"
 
 def yardstick(results: dict) -> dict:
     """The row that the others are compared with: the paper prints its tables with it first."""
-    return results["rows"][0]
+    rows = results["rows"]
+    return next((row for row in rows if not row["reference"]), rows[0])
 
 
 def scores(results: dict, with_differences: bool = False) -> list[list[str]]:
@@ -77,9 +80,9 @@ def claims(results: dict) -> list[list[str]]:
     for index, verdict in enumerate(results["verdicts"], 1):
         mean = verdict["mean_effect"]
         text, whose = claim(verdict), "ours" if verdict["own"] else paper
-        said = f"**{SHORT[verdict['verdict']]}**"
+        said = f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}"
         tested = [f for f in verdict["findings"] if f["verdict"] != NOT_TESTED]
-        if len(tested) < len(verdict["findings"]):
+        if len(tested) < len(verdict["findings"]) and not verdict.get("extent"):
             said += f", {len(tested)} of {len(verdict['findings'])} comparisons tested"
         rows.append([str(index), text, whose, said, interval(mean, 1) if mean else ""])
     return _without_empty_columns(rows)
@@ -90,13 +93,15 @@ def findings(verdict: dict) -> list[list[str]]:
 
     Columns of which nothing is known are left out.
     """
-    rows = [["comparison", "ours [95 %]", "the paper's", "detectable", "p", "verdict"]]
+    others = METHODS if verdict["verdict"] != NOT_DECIDED else ()
+    rows = [["comparison", "ours [95 %]", *others, "the paper's", "detectable", "p", "verdict"]]
     for f in verdict["findings"]:
         numbers = [
             interval(f),
+            *(_optional((f.get("others") or {}).get(method), wording.bounds) for method in others),
             _papers(f),
             _optional(f["detectable"], number),
-            _optional(f["p"], lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"),
+            _optional(wording.p_of(f), lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"),
         ]
         rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {f['reason']}"])
     return _without_empty_columns(rows)

@@ -1,13 +1,21 @@
 """The words of a report: its heading and first lines, what was run, findings, numbers."""
 
 import collections
+from collections.abc import Sequence
 
-from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from experiments.tables.planning.claims import (
+    GREATER,
+    NOT_DECIDED,
+    NOT_REPRODUCED,
+    NOT_TESTED,
+    PARTLY,
+    REPRODUCED,
+)
 from experiments.tables.run import origins
 
 _NAMED = ("tensorflow", "keras", "numpy", "jax")
 MINUS = "\N{MINUS SIGN}"
-SHORT = {verdict: verdict for verdict in (REPRODUCED, NOT_REPRODUCED, NOT_TESTED)}
+SHORT = {verdict: verdict for verdict in (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)}
 SHORT[NOT_DECIDED] = "open"
 
 
@@ -31,7 +39,7 @@ def lead(results: dict) -> list[str]:
         "Our own claims": [v for v in planned if v["own"]],
         "Exploratory claims, which no other number here counts": exploratory,
     }
-    said = [f"{name}: {join(_counts(group))}." for name, group in groups.items() if group]
+    said = [f"{name}: {join(_counts(once(group)))}." for name, group in groups.items() if group]
     lines = [" ".join(said)]
     findings = comparisons(planned)
     sized = [f["size_agrees"] for f in findings if f["size_agrees"] is not None]
@@ -56,8 +64,8 @@ def shown(results: dict) -> list[str]:
     planned, _ = apart(results["verdicts"])
     reproduced = [v for v in planned if v["verdict"] == REPRODUCED]
     others = [v for v in results["verdicts"] if v not in reproduced]
-    others = [f"{claim(v)} ({SHORT[v['verdict']]})" for v in others]
-    number = f"{len(reproduced)} of {count(len(planned), 'claim')}"
+    others = [f"{claim(v)} ({of_claim(v)})" for v in others]
+    number = f"{len(once(reproduced))} of {count(len(once(planned)), 'claim')}"
     return [
         f"Reproduced, {number}: {'; '.join(map(claim, reproduced)) or 'none'}.",
         f"The others: {'; '.join(others) or 'none'}.",
@@ -70,6 +78,69 @@ def apart(verdicts: list[dict]) -> tuple[list[dict], list[dict]]:
     for verdict in verdicts:
         groups[bool(verdict.get("exploratory"))].append(verdict)
     return groups
+
+
+def once(verdicts: list[dict]) -> list[dict]:
+    """The claims of a table without those that another of the same verdict implies, so that nothing
+    is counted twice: the largest model's lead over the smallest follows from one at every step."""
+    kept = list(verdicts)
+    for one in reversed(verdicts):
+        others = [v for v in kept if v is not one and v["verdict"] == one["verdict"]]
+        if one["findings"] and any(_implies(other, one) for other in others):
+            kept = [v for v in kept if v is not one]
+    return kept
+
+
+def _implies(other: dict, one: dict) -> bool:
+    """Whether what a claim says of rows follows from what another one says."""
+    return all(
+        any(_same(step, asked) for step in other["findings"]) or _leads(other["findings"], asked)
+        for asked in one["findings"]
+    )
+
+
+def _same(step: dict, asked: dict) -> bool:
+    """Whether a comparison is the one asked, with its bound or, of gains, a higher one."""
+    alike = all(step.get(n) == asked.get(n) for n in ("column", "better", "worse", "kind", "whole"))
+    return alike and (
+        step["margin"] == asked["margin"]
+        or (step["kind"] == GREATER and step["margin"] > asked["margin"])
+    )
+
+
+def _leads(steps: list[dict], asked: dict) -> bool:
+    """Whether gains lead, step by step, from the asked comparison's worse row to its better one."""
+    if asked["kind"] != GREATER or asked["margin"]:
+        return False
+    reached = {asked["worse"]}
+    for _ in steps:
+        reached |= {
+            step["better"]
+            for step in steps
+            if step["kind"] == GREATER
+            and step["column"] == asked["column"]
+            and step["worse"] in reached
+        }
+    return asked["better"] in reached
+
+
+def p_of(finding: dict) -> float | None:
+    """The p value that a comparison's verdict hangs on: of its being refuted, where it is."""
+    return finding["refutation" if finding["verdict"] == NOT_REPRODUCED else "p"]
+
+
+def of_claim(verdict: dict) -> str:
+    """ "reproduced", "reproduced on 1 of 4 tasks", "open"."""
+    if not verdict.get("extent"):
+        return SHORT[verdict["verdict"]]
+    some, every, things = verdict["extent"]
+    return f"{REPRODUCED} {'on' if things == 'tasks' else 'in'} {some} of {every} {things}"
+
+
+def depends(verdict: dict) -> str:
+    """ ", depends on the method (not by the paired t)"; "" where the verdict does not."""
+    methods = [f"the {method}" for method in verdict.get("depends_on", ())]
+    return f", depends on the method (not by {join(methods)})" if methods else ""
 
 
 def claim(verdict: dict) -> str:
@@ -176,10 +247,14 @@ def interval(finding: dict, digits: int = 2) -> str:
     """ "+3.50 [1.25, 5.75]", as much of it as there is."""
     if finding["effect"] is None:
         return ""
-    bounds = ""
-    if finding["low"] is not None:
-        bounds = f" [{number(finding['low'], digits)}, {number(finding['high'], digits)}]"
-    return signed(finding["effect"], digits) + bounds
+    ends = finding["low"], finding["high"]
+    shown = "" if ends[0] is None else f" {bounds(ends, digits)}"
+    return signed(finding["effect"], digits) + shown
+
+
+def bounds(ends: Sequence[float], digits: int = 2) -> str:
+    """ "[1.25, 5.75]"."""
+    return f"[{number(ends[0], digits)}, {number(ends[1], digits)}]"
 
 
 def finding(finding: dict) -> str:

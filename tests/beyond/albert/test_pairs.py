@@ -9,7 +9,7 @@ import tiny_runs
 
 from data_prep.records import numpy_batches, open_records
 from experiments.beyond.albert import pairs
-from experiments.tables.judging.intervals import MEASURES
+from experiments.tables.judging.measures import MEASURES
 from experiments.tables.run import cells
 from experiments.training.finetuning import example_scores
 from official_bert.checkpoints import model_folder

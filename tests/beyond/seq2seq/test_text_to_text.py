@@ -9,7 +9,7 @@ import pytest
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
 from experiments.beyond.seq2seq.task import Pair, longer_half
-from experiments.tables.judging.intervals import measured
+from experiments.tables.judging.measures import measured
 from experiments.training.finetuning import example_scores
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer

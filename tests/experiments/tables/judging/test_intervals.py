@@ -5,16 +5,15 @@ import pytest
 from scipy import stats
 
 from experiments.tables.judging.intervals import (
-    MEASURES,
     Run,
     average,
     between_replicates,
     effect,
     from_examples,
-    influence,
     interval,
     mean_and_deviation,
 )
+from experiments.tables.judging.measures import MEASURES, influence
 from experiments.tables.judging.power import detectable, per_unit, planned
 
 A_MINUS_B = {"a": 1.0, "b": -1.0}
@@ -274,3 +273,36 @@ def test_plans_agree_with_what_comes_of_them():
         planned(units, 2, 1, 1000, rows=2)["detectable"]
         > 3 * planned(units, 2, 1, 10**6, 5)["standard_error"]
     )
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_few_seeds_do_not_hide_the_noise_of_their_examples(seeds):
+    rng = np.random.default_rng(seeds)
+    held = 0
+    for made in scores(rng, 400, 2, seeds, 1, 60, residual=4.0):
+        found = effect(A_MINUS_B, column(made), pool="ab")
+        assert sum(found.variance.values()) == pytest.approx(found.standard_error**2)
+        assert min(found.variance.values()) >= 0
+        held += found.low <= 0 <= found.high
+    assert held / 400 >= 0.93  # two seeds as alike as chance made them: .86 without the floor
+
+
+def test_other_methods_are_students_and_a_bootstrap_of_seeds_and_examples():
+    rng = np.random.default_rng(3)
+    a, b = (70 + 10 * rng.standard_normal((4, 300)) + rng.standard_normal((4, 1)) for _ in "ab")
+    made = {
+        row: [Run(p, 0, x.mean(), x - x.mean()) for p, x in enumerate(values)]
+        for row, values in {"a": a, "b": b}.items()
+    }
+    others = effect(A_MINUS_B, made).others
+    by_seed = a.mean(axis=1) - b.mean(axis=1)
+    expected = stats.ttest_1samp(by_seed, 0).confidence_interval(0.95)
+    assert others["paired t"] == pytest.approx((expected.low, expected.high))
+    drawn = [
+        (a - b)[np.ix_(rng.integers(0, 4, 4), rng.integers(0, 300, 300))].mean()
+        for _ in range(4000)
+    ]
+    assert others["bootstrap"] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.12)
+    unknown = {row: [Run(r.pretrain_seed, 0, r.value) for r in runs] for row, runs in made.items()}
+    assert list(effect(A_MINUS_B, unknown).others) == ["paired t"]
+    assert effect(A_MINUS_B, {row: runs[:1] for row, runs in made.items()}).others == {}

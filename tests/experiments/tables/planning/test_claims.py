@@ -1,5 +1,6 @@
 """Verdicts on claims: what decides them, what does not, and what is said beside them."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -18,6 +19,7 @@ from experiments.tables.planning.claims import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
+    PARTLY,
     REPRODUCED,
     SHARE,
     Claim,
@@ -301,7 +303,7 @@ def test_models_that_have_learnt_nothing_test_nothing():
     # A claim is what its tested comparisons say, and open where there is none.
     both = {("a", "x"): runs(0.8), ("b", "x"): runs(0.7), ("c", "x"): runs(0.6)}
     claim = Claim("c", "", "", (Comparison("x", "a", "b"), Comparison("x", "b", "c")))
-    assert judge(claim, Evidence(both, plateau={"c": ""})).verdict == REPRODUCED
+    assert judge(claim, Evidence(both, plateau={"c": ""})).verdict == PARTLY
     assert judge(claim, Evidence(both, plateau={"b": ""})).verdict == NOT_DECIDED
 
 
@@ -361,3 +363,47 @@ def test_results_hold_all_that_a_verdict_takes():
     assert 2 * stats.t.sf(t, made["degrees_of_freedom"]) == pytest.approx(made["p"])
     empty = _verdict_values(judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8))))
     assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None
+
+
+def test_with_tasks_left_out_or_untested_a_claim_is_reproduced_in_part():
+    ahead, behind = runs(0.8), runs(0.7)
+    both = evidence(("x", "y"), a=ahead, b=behind)
+    whole = Claim("c", "", "", each(("x", "y"), "a", "b"))
+    assert judge(whole, both).verdict == REPRODUCED and judge(whole, both).extent is None
+    lacking = dataclasses.replace(whole, left_out=("MNLI", "MRPC"))
+    found = judge(lacking, both)
+    assert (found.verdict, found.extent) == (PARTLY, (2, 4, "tasks"))
+    # One of three steps is not tested: the task is reproduced in two comparisons.
+    steps = tuple(Comparison("x", *pair) for pair in (("a", "b"), ("b", "c"), ("c", "d")))
+    rows = {"a": ahead, "b": behind, "c": runs(0.6), "d": runs(0.5)}
+    stuck = evidence(("x",), **rows, plateau={"d": "on it"})
+    found = judge(Claim("c", "", "", steps), stuck)
+    assert (found.verdict, found.extent) == (PARTLY, (2, 3, "comparisons"))
+    # What was not tested is in no mean.
+    assert found.mean_effect.mean == pytest.approx((80 - 60) / 2, abs=1.5)
+    apart = evidence(("x", "y"), a=ahead, b=behind, random_rows=("r",), r=runs(0.75))
+    assert judge(whole, apart).verdict == REPRODUCED
+    refuted = Claim("c", "", "", each(("x",), "b", "a"), ("MNLI",))
+    assert judge(refuted, both).verdict == NOT_REPRODUCED
+
+
+def test_a_verdict_that_falls_by_a_plainer_method_says_so():
+    rows = {"a": values(80.0, 81.0, 83.0), "b": values(79.0, 79.4, 79.5)}
+    lent = {name: values(*(70.0 + 0.1 * n for n in range(3))) for name in "cdef"}
+    found = judge(Claim("c", "", "", (A_OVER_B,)), evidence(**rows, **lent))
+    low, high = found.findings[0].effect.others["paired t"]
+    assert found.verdict == REPRODUCED and low < 0 < high
+    assert found.depends_on == ("paired t",)
+    plain = judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8), b=runs(0.7)))
+    assert plain.verdict == REPRODUCED and plain.depends_on == ()
+
+
+def test_a_plateau_of_fine_tuning_is_told():
+    scores = values(34.5, 36.2, 36.2, 43.1, 43.3, 43.7)
+    found = judge_comparison(A_OVER_B, evidence(a=scores, b=values(42, 42.1, 42.2, 42.4, 42.5, 43)))
+    assert found.footnotes[-1] == (
+        "task: a plateau of fine-tuning that not all models of a have left (3 from 34.5 to 36.2 "
+        "and 3 from 43.1 to 43.7)"
+    )
+    for alike in (values(34, 36, 38, 40), values(30, 36, 36.1, 36.2), values(30, 40)):
+        assert not evidence(a=alike).finetuning_plateau("a", "task")

@@ -11,7 +11,7 @@ import pytest
 import official_bert
 from experiments import ablate
 from experiments.configs import scales
-from experiments.tables.judging import archives, intervals
+from experiments.tables.judging import archives, measures
 from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import plan
 from experiments.tables.reporting import assemble
@@ -245,7 +245,7 @@ def test_folds_are_scored_together(tmp_path):
     status, planned = Status(FINISHED, result={"dev": {"f1": 0.9}}), plan.PlannedRun("b", 3, 1)
     run = assemble._run(column, planned, status, None, cells)
     assert run.seeds == (3, 1) and run.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 1 + 1))
-    whole = intervals.influence("f1", np.array([*parts["a"], *parts["b"]], float))
+    whole = measures.influence("f1", np.array([*parts["a"], *parts["b"]], float))
     again = archives._influence(str(tmp_path), ["a", "b"], "f1", tmp_path)
     assert run.influence.tolist() == again.tolist() == whole.tolist()
 

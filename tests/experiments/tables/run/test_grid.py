@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
 
+from experiments.ablate import _rounds
 from experiments.tables.run.grid import Cell, Grid
 from experiments.tables.run.pool import FAILED, FINISHED, PENDING
 from official_bert.common.errors import UserError
@@ -47,6 +49,21 @@ def test_runs_in_order_of_need_and_never_twice(tmp_path):
     again = Grid(chain(), tmp_path).run(runner=RUNNER)
     assert again == status
     assert all(calls(grid, name) == 1 for name in grid.cells)
+
+
+def test_the_cells_of_some_seeds_are_run_alone(tmp_path):
+    cells = [Cell("data", "fake", {"value": 1})]
+    cells += [
+        Cell(f"model/{seed}", "fake", {"sources": ["@data//value.txt"], "seed": seed}, round=seed)
+        for seed in (1, 2)
+    ]
+    grid = Grid(cells, tmp_path)
+    states = {n: s.state for n, s in grid.run(runner=RUNNER, rounds={2}).items()}
+    assert states == {"data": FINISHED, "model/1": PENDING, "model/2": FINISHED}
+    plan = types.SimpleNamespace(cells=cells)
+    assert _rounds(["2"], plan) == {2} and _rounds((), plan) is None
+    with pytest.raises(UserError, match="--seeds: 3 is none of the table's seeds, 1, 2"):
+        _rounds(["3"], plan)
 
 
 def test_one_seed_is_whole_before_the_next_begins(tmp_path):

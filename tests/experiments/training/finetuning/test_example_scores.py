@@ -9,7 +9,7 @@ from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
 from data_prep.tasks.metrics import classification_scores, classification_sums
 from data_prep.tasks.tagging.conll_files import TaggedDocument
-from experiments.tables.judging.intervals import MEASURES
+from experiments.tables.judging.measures import MEASURES
 from experiments.training.finetuning import example_scores
 from official_bert.common.errors import UserError
 

@@ -8,7 +8,7 @@ import pytest
 import tiny_runs
 
 from data_prep.records import pretraining_dataset
-from experiments.tables.judging.intervals import MEASURES
+from experiments.tables.judging.measures import MEASURES
 from experiments.tables.run import cells
 from experiments.training.finetuning import example_scores
 from experiments.training.pretraining import questions

@@ -1,0 +1,106 @@
+"""README's figure: the gaps of Table 5 against what pre-training is worth.
+
+A point is a table of experiments/results/table5. Left, SQuAD: across what its column gains from
+pre-training (No NSP less random weights), up how far left-to-right falls behind, with its interval.
+Right, QNLI: what next sentence prediction is worth, against pre-training tokens.
+"""
+
+from pathlib import Path
+
+from data_prep.jobs import storage
+from experiments.tables.planning.claims import Comparison
+from experiments.tables.reporting.plots import COLOURS, pyplot, svg
+
+RANDOM, MASKED, LEFT_TO_RIGHT, BERT = (
+    "random initialisation", "No NSP", "LTR & No NSP", "BERT",
+)  # fmt: skip
+WORTH, TOKENS = "worth", "tokens"  # what stands across
+# Title, column, the rows whose difference is drawn, what stands across, the paper's difference.
+PANELS = (
+    (
+        "Left-to-right on SQuAD, exact match",
+        "SQuAD exact match",
+        MASKED,
+        LEFT_TO_RIGHT,
+        WORTH,
+        None,
+    ),
+    ("Next sentence prediction on QNLI", "QNLI", BERT, MASKED, TOKENS, 3.5),
+)
+NOTE = (
+    "NSP: next sentence prediction. LTR: the model reads from left to right only.\n"
+    "Exploratory: drawn after the tables' claims were judged. Bars are 95 % intervals."
+)
+
+
+def points(results: dict, column: str, better: str, worse: str) -> list[dict]:
+    """The points of a table: "worth", "effect", "low", "high", "size" and "tokens", those with an
+    interval."""
+    rows = {row["label"]: row for row in results["rows"]}
+    models = {model["name"]: model for model in results["scale_facts"]["models"]}
+    judged = {
+        Comparison(f["column"], f["better"], f["worse"]): f
+        for verdict in results["verdicts"]
+        for f in verdict["findings"]
+        if f["low"] is not None
+    }
+    found = []
+    for label, row in rows.items():
+        name, comma, size = label.partition(", ")
+        gap = judged.get(Comparison(column, f"{better}{comma}{size}", f"{worse}{comma}{size}"))
+        cells = [rows[one]["cells"].get(column, {}) for one in (label, RANDOM) if one in rows]
+        if name != MASKED or not gap or len(cells) < 2 or any("mean" not in c for c in cells):
+            continue
+        model = models[row["variant"]]
+        found.append(
+            {
+                "worth": cells[0]["mean"] - cells[1]["mean"],
+                "size": f"{model['layers']} layers, {model['hidden']} wide",
+                "tokens": model["tokens"] and model["tokens"] / 1e6,
+                **{name: gap[name] for name in ("effect", "low", "high")},
+            }
+        )
+    return found
+
+
+def draw(folder: Path) -> str:
+    """The figure of the tables in a folder, as SVG."""
+    tables = [storage.read_json(p, finite=False) for p in sorted(folder.glob("*/results.json"))]
+    plt = pyplot()
+    figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.7), layout="constrained")
+    drawn = [[p for t in tables for p in points(t, *panel[1:4])] for panel in PANELS]
+    sizes = sorted({p["size"] for found in drawn for p in found})
+    for axes, found, (title, _, better, worse, across, paper) in zip(
+        panels, drawn, PANELS, strict=True
+    ):
+        axes.axhline(0, color="#6a6a65", linewidth=1)
+        if paper:
+            axes.axhline(paper, color="#1b1b1b", linestyle=(0, (4, 3)), linewidth=1,
+                         label=f"the paper's {paper}")  # fmt: skip
+        for size in sizes:
+            mine = [p for p in found if p["size"] == size and p[across] is not None]
+            if not mine:
+                continue
+            effects = [p["effect"] for p in mine]
+            bars = [[e - p["low"] for e, p in zip(effects, mine, strict=True)],
+                    [p["high"] - e for e, p in zip(effects, mine, strict=True)]]  # fmt: skip
+            axes.errorbar(
+                [p[across] for p in mine], effects, bars, fmt="os^D"[sizes.index(size)],
+                color=COLOURS[sizes.index(size)], label=size, capsize=2, markersize=6,
+                elinewidth=1.4,
+            )  # fmt: skip
+        if across == WORTH:
+            for point in found:
+                axes.annotate(f"{point['tokens']:.0f}M", (point["worth"], point["effect"]),
+                              (6, -10), textcoords="offset points", fontsize=8)  # fmt: skip
+            axes.set_xlabel("what pre-training is worth: No NSP less random weights, points")
+        else:
+            axes.set_xscale("log")
+            axes.set_xticks([8, 33, 131], ["8", "33", "131"])
+            axes.minorticks_off()
+            axes.set_xlabel("pre-training tokens, millions")
+        axes.set_title(title)
+        axes.set_ylabel(f"{better} less {worse}, points")
+        axes.legend(loc="upper left", fontsize=8)
+    figure.supxlabel(NOTE, fontsize=8)
+    return svg(figure)

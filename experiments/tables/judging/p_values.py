@@ -1,0 +1,32 @@
+"""The p values of an effect, and their correction where many are asked."""
+
+from collections.abc import Iterable
+
+from experiments.tables.judging.intervals import Effect
+
+
+def above(found: Effect, value: float) -> float:
+    """Two-sided p value of the effect's lying above `value`; small where it plainly does."""
+    return _p(found.mean - value, found)
+
+
+def below(found: Effect, value: float) -> float:
+    return _p(value - found.mean, found)
+
+
+def _p(distance: float, found: Effect) -> float:
+    from scipy import stats
+
+    if not found.standard_error:
+        return 0.0 if distance > 0 else 1.0
+    one_sided = stats.t.sf(distance / found.standard_error, found.degrees_of_freedom)
+    return float(min(1.0, 2 * one_sided))
+
+
+def holm(values: Iterable[float]) -> dict[float, float]:
+    """p value -> with Holm's correction: in rising order each times the number of those left."""
+    adjusted, largest, values = {}, 0.0, sorted(values)
+    for rank, p in enumerate(values):
+        largest = max(largest, min(1.0, (len(values) - rank) * p))
+        adjusted[p] = largest
+    return adjusted
