@@ -170,6 +170,8 @@ def _exit_code(work: Callable[[], object]) -> int:
         return _say(f"error: {error.name} is not installed: {_INSTALL}", 2)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
+    except FloatingPointError as error:  # of a training: its message says what to try
+        return _say(f"failed: {error}", 1)
     except Exception as error:
         if str(error) == _NO_THREAD:
             return _say(f"error: {_PLACES[errno.EAGAIN]}: {error}", 2)

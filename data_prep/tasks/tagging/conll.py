@@ -33,6 +33,7 @@ _USUAL_FILES = {
     )
 }
 _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
+_MANY_WORDS = 200  # of a sentence, on average
 
 
 class Conll(TfdsTask):
@@ -127,6 +128,13 @@ class Conll(TfdsTask):
 
     def _read_split(self, split: str) -> list[TaggedDocument]:
         documents = self._documents(split, {self.column.kind(tag) for tag in self.labels})
+        sentences = sum(len(document.sentences) for document in documents)
+        words = sum(len(words) for document in documents for words in document.sentences)
+        if words > _MANY_WORDS * sentences:
+            look.said(
+                f"{self.name}: {split}: {words:,} words in {sentences:,} sentences; a blank line "
+                "(of rows: a row) ends a sentence"
+            )
         if self.context == "document":
             self._say_where_documents_are_none(documents, split)
             return documents

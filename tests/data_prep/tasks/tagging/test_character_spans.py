@@ -90,6 +90,15 @@ def test_what_cannot_be_read_is_named(write, row, message):
         read(write, [row])
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.json"])
+def test_tags_without_sentence_breaks_are_told(write, capsys, name):
+    rows = [{"tokens": ["a"] * 300, "tags": [tag] * 300} for tag in ("O", "B-X")]
+    text = "a B-X\n" * 300 if name == "a.txt" else json.dumps(rows)
+    get_task("conll2003", write(name, text)).examples("train")
+    told = "300 words in 1 sentences" if name == "a.txt" else "600 words in 2 sentences"
+    assert f"{told}; a blank line" in capsys.readouterr().err
+
+
 def test_rejected_rows_are_counted(write, capsys):
     rows = [ROWS["Prodigy"], ROWS["Prodigy"] | {"answer": "reject"}]
     assert len(read(write, rows, "a.jsonl")) == 1
