@@ -47,8 +47,8 @@ class Blocks:
     pairs: bool = True
 
 
-# By whether one block holds a whole length; measured by benchmarks/gpu, `kernels`.
-CHOSEN = {True: Blocks(), False: Blocks(by_keys=(64, 4, 2), pairs=False)}
+# By whether one block holds a whole length: the fastest in benchmarks/results/gpu/2026-11-27.
+CHOSEN = {True: Blocks(), False: Blocks(forward=(64, 4, 3), by_keys=(32, 4, 2))}
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5))
