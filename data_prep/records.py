@@ -9,13 +9,13 @@ number of examples read so far, and reading can start at any place at the cost o
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules
 from data_prep.pretraining.reading.numpy_batches import numpy_batches
 from data_prep.pretraining.reading.record_checks import explained
-from data_prep.pretraining.reading.record_sets import SCHEMA, Position, Records, open_records
+from data_prep.pretraining.reading.record_sets import SCHEMA, Position, RecordSet, open_records
 from official_bert.common.errors import UserError
 
 __all__ = [
     "SCHEMA",
     "Position",
-    "Records",
+    "RecordSet",
     "explained",
     "numpy_batches",
     "open_records",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def pretraining_dataset(
-    source: "str | list[str] | Records",
+    source: "str | list[str] | RecordSet",
     batch_size: int,
     *,
     seed: int = 0,
@@ -61,7 +61,7 @@ def pretraining_dataset(
     """
     import tensorflow as tf
 
-    if isinstance(source, Records):
+    if isinstance(source, RecordSet):
         records = source
     else:
         records = open_records(source, max_seq_length, max_predictions_per_seq, vocab_size)

@@ -51,7 +51,7 @@ def run(
     Raises:
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
-    from experiments.training.start.start_checks import check_fit
+    from experiments.training.start.preflight import check_fit
     from official_bert.checkpoints.finding import resolve
 
     commands.say(f"reads {records} for {model}")

@@ -231,7 +231,7 @@ class Model(LoadedModel):
         if self.config.attention_direction != "bidirectional":
             raise UserError("a left-to-right model cannot fill [MASK]: it sees no word after it")
         if not objectives.fills_masks(self.settings):
-            known = [objectives.parts(one)[0] for one in self.settings["objectives"]]
+            known = [objectives.parse_spec(one)[0] for one in self.settings["objectives"]]
             raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
         if self.tokenizer is None:
             raise UserError(_NO_VOCABULARY)
@@ -291,7 +291,7 @@ class Model(LoadedModel):
             raise UserError("this model writes a text for each text: it takes no pairs")
         how = "write", self.model.beams, self.model.length_penalty
         outputs = self._run(how, self.model, self._rows(texts, None, settings), batch_size)
-        return text_answers.written(self.tokenizer, outputs)
+        return text_answers.decode_outputs(self.tokenizer, outputs)
 
     def _classify(self, texts, pairs, settings, batch_size):
         answers = self._answers(self.head, settings)

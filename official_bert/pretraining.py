@@ -141,5 +141,5 @@ class BertPretrainer(ModelWithLosses):
         return {
             **super().get_config(),
             "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "objectives": [one.written() for one in self.objectives if one.kept],
+            "objectives": [one.to_spec() for one in self.objectives if one.kept],
         }

@@ -86,7 +86,7 @@ def test_another_package_adds_names_by_an_entry_point(tmp_path):
     code = (
         "from official_bert import extension, objectives; "
         "objectives.check_direction(['marked'], 'left_to_right'); "
-        "print(extension.find('sizes', 'minute'), objectives.parts('marked')[0])"
+        "print(extension.find('sizes', 'minute'), objectives.parse_spec('marked')[0])"
     )
     assert run(code, tmp_path, ROOT) == "{'hidden_size': 4} marked"
 
@@ -102,7 +102,7 @@ def test_a_folder_that_hides_the_manifest_is_named(tmp_path):
     (tmp_path / "experiments" / "__init__.py").touch()
     code = (
         "from official_bert import extension, objectives\n"
-        "try: objectives.parts('span_boundary')\n"
+        "try: objectives.parse_spec('span_boundary')\n"
         "except Exception as error: print(error)"
     )
     assert f"{tmp_path / 'experiments'} hides {ROOT / 'experiments'}" in run(code, tmp_path, ROOT)

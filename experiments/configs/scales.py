@@ -29,7 +29,7 @@ from experiments.configs.columns import (
     task_column,
     two_core_columns,
 )
-from experiments.tables.planning.ablation import Ablation, Column, Corpus, Records, Text
+from experiments.tables.planning.ablation import Ablation, Column, Corpus, RecordSpec, Text
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
@@ -52,7 +52,7 @@ class Scale:
 
     name: str
     corpus: Corpus
-    records: tuple[Records, ...]
+    records: tuple[RecordSpec, ...]
     bert: PretrainConfig
     pretrain_seeds: tuple[int, ...]
     columns: dict[str, Column]
@@ -130,9 +130,9 @@ PAPER_FINETUNE = FinetuneConfig(
 )  # fmt: skip
 
 
-def _records(name: str, length: int, predictions: int, **options) -> Records:
+def _records(name: str, length: int, predictions: int, **options) -> RecordSpec:
     fields = {"max_seq_length": length, "max_predictions_per_seq": predictions}
-    return Records(name=name, **fields, **options)
+    return RecordSpec(name=name, **fields, **options)
 
 
 def _paper() -> Scale:

@@ -10,7 +10,7 @@ from data_prep.tasks import task_names
 from experiments.training.folder import run_folder
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import places
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive
@@ -43,7 +43,7 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
 
         return pretrain_run.run(kind, config, folder, progress, records, began)
 
-    return _continue(config, workdir, progress, overwrite, start_checks.pretraining, start, lock)
+    return _continue(config, workdir, progress, overwrite, preflight.pretraining, start, lock)
 
 
 def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None):
@@ -72,7 +72,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
     def start(kind, folder, read):
         return kind.finetune(step_by_step, config, folder, progress, *read)
 
-    return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start, lock)
+    return _continue(config, workdir, progress, overwrite, preflight.finetuning, start, lock)
 
 
 def _continue(config, workdir, progress, overwrite, check, start, lock):

@@ -201,7 +201,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         field(settings, "length_penalty", (int, float), path)
     if settings["head"] == "pretraining":
         for written in list_of(settings, "objectives", (str, dict), path):
-            objectives.parts(written, f"{path}: objectives")
+            objectives.parse_spec(written, f"{path}: objectives")
     for name, kind in (("embedding", dict), ("fine_tuning", dict), ("license", str)):
         if name in settings:
             field(settings, name, kind, path)
@@ -250,7 +250,7 @@ def describe(model) -> tuple[str, dict[str, Any]]:
     if isinstance(model, encoder.BertEncoder):
         return "none", {}
     if isinstance(model, pretraining.BertPretrainer):
-        return "pretraining", {"objectives": [one.written() for one in model.objectives]}
+        return "pretraining", {"objectives": [one.to_spec() for one in model.objectives]}
     if isinstance(model, heads.FineTuned):
         own = {name: getattr(model, name) for name in model.options}
         said = {name: value for name, value in own.items() if value}

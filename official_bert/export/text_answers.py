@@ -50,7 +50,7 @@ def class_of(row, problem: str, labels: list) -> dict:
     return {**answer, "probabilities": [float(p) for p in row]}
 
 
-def written(tokenizer, outputs: list[dict]) -> list[dict]:
+def decode_outputs(tokenizer, outputs: list[dict]) -> list[dict]:
     """Return {"output": text} of each, from its "output_ids", -1 behind the end."""
     entries = tokenizer.vocab_size  # a padded table has rows that are no words
     rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)

@@ -11,7 +11,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
 from official_bert.extension import check, find
 
-Written = str | dict[str, Any]
+Spec = str | dict[str, Any]
 BERT = ("masked_lm", "next_sentence")  # section 3.1
 OBJECTIVES = {
     "masked_lm": "official_bert.objectives.masked_lm:MaskedLM",
@@ -26,7 +26,7 @@ LANGUAGE_MODELS = {
 }
 
 
-def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, Any]]:
+def parse_spec(written: Spec, source: str = "objectives") -> tuple[str, dict[str, Any]]:
     """(name, options) of an objective as it is written.
 
     Raises:
@@ -38,11 +38,11 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     return name, options
 
 
-def check_direction(written: Iterable[Written], direction: str, source: str = "objectives") -> None:
+def check_direction(written: Iterable[Spec], direction: str, source: str = "objectives") -> None:
     """Raises UserError where a language model is for another `attention_direction`; other
     objectives check it when they are built."""
     needed = {name: read for read, name in LANGUAGE_MODELS.items()}
-    for name in (parts(one)[0] for one in written):
+    for name in (parse_spec(one)[0] for one in written):
         refuse_direction(name, needed.get(name, ""), direction, source)
 
 
@@ -58,7 +58,7 @@ def refuse_direction(name: str, needed: str, direction: str, source: str = "obje
 def fills_masks(settings: dict[str, Any]) -> bool:
     """Whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
     ELECTRA's is its generator's."""
-    return any(parts(one)[0] == "masked_lm" for one in settings["objectives"])
+    return any(parse_spec(one)[0] == "masked_lm" for one in settings["objectives"])
 
 
 def objective(written):
@@ -69,6 +69,6 @@ def objective(written):
     """
     if not isinstance(written, str | dict):
         return written
-    name, options = parts(written)
+    name, options = parse_spec(written)
     kind = find("objectives", name, OBJECTIVES)
     return kind(**fields_of(kind, options, f"objective {name}"))

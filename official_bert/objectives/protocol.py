@@ -116,7 +116,7 @@ class Objective:
         """{name: (sum, weight)} for the names of `metrics`."""
         return {}
 
-    def written(self) -> str | dict[str, Any]:
+    def to_spec(self) -> str | dict[str, Any]:
         """What `official_bert.objectives.objective` reads back equal."""
         options = {
             field.name: getattr(self, field.name)

@@ -10,7 +10,7 @@ from data_prep.records import open_records
 from experiments.training.answers import export_model
 from experiments.training.answers.predictor import read_task
 from experiments.training.pretraining import heldout
-from experiments.training.pretraining.pretrain_feed import Feed, check_fit
+from experiments.training.pretraining.pretrain_feed import PretrainingBatches, check_fit
 from official_bert import BertConfig, BertTokenizer
 from official_bert.common.errors import UserError
 from official_bert.export.settings import ServingSettings
@@ -100,7 +100,7 @@ def test_damaged_records_are_named_where_pieces_are_counted(records):
     fault = r"a.tfrecord record 1: masked_lm_ids\[0\] is 4294967301"
     with pytest.raises(UserError, match=fault):
         heldout.piece_counts(str(records), 10, every_token=True)
-    feed = Feed.__new__(Feed)
+    feed = PretrainingBatches.__new__(PretrainingBatches)
     feed.phases = [types.SimpleNamespace(records=open_records(str(records)))]
     feed._bert = types.SimpleNamespace(vocab_size=10)
     with pytest.raises(UserError, match=fault):

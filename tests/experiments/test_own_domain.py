@@ -13,7 +13,7 @@ from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
 from experiments.training import runs
 from experiments.training.settings.config import FinetuneConfig
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.checkpoints import embedded, model_folder
 from official_bert.tokenization import BertTokenizer, write_vocab
 
@@ -84,7 +84,7 @@ def test_what_an_own_vocabulary_changes(made, data):
 def test_going_on_with_the_general_vocabulary(made):
     vocab = embedded.find(GENERAL) / "vocab.txt"
     config = own_vocabulary.pretraining(SIZE, records(made, "general", vocab), vocab, GENERAL)
-    _, [(opened, _)], _ = start_checks.pretraining(config)
+    _, [(opened, _)], _ = preflight.pretraining(config)
     assert config.num_train_steps == 2 and opened.max_seq_length == 64
 
 

@@ -328,7 +328,7 @@ def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, dat
     ],
 )
 def test_wrong_finetuning_configurations(texts, pretrained, tmp_path, fields, message):
-    """More of them in training/start/test_start_checks.py."""
+    """More of them in training/start/test_preflight.py."""
     config = override(_finetune_config(texts, pretrained[0] / "model"), fields)
     with pytest.raises(UserError, match=message):
         finetune.run(config, tmp_path, progress=False)

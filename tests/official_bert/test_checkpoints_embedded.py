@@ -48,7 +48,7 @@ def test_rows_of_a_series_differ_in_their_objectives_alone():
     for row in (series.BERT, series.NO_NSP, series.LTR):
         first, *others = series.checkpoints(row)
         settings = model_folder.read_settings(first)
-        written[row] = [objectives.parts(one)[0] for one in settings["objectives"]]
+        written[row] = [objectives.parse_spec(one)[0] for one in settings["objectives"]]
         for other in filter(os.path.exists, others):
             assert model_folder.read_settings(other)["objectives"] == settings["objectives"]
     assert list(written.values()) == [["masked_lm", "next_sentence"], ["masked_lm"], ["next_token"]]

@@ -192,7 +192,7 @@ def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_bat
     assert not np.array_equal(start, numpy(model.encoder.embeddings.word_embeddings))
     model_folder.save(tmp_path / "m", model, None)
     loaded = model_folder.load(tmp_path / "m")
-    assert [one.written() for one in loaded.model.objectives] == [DISTILBERT[0]]
+    assert [one.to_spec() for one in loaded.model.objectives] == [DISTILBERT[0]]
     for name in ("masked_lm", "encoder"):
         assert_same(getattr(model, name).weights, getattr(loaded.model, name).weights)
     alone = BertPretrainer(shapes[0], taught(["transformer_layers"], teacher), seed=2)

@@ -17,7 +17,7 @@ from official_bert.randomness import draw, make_seed
 
 def test_written_and_read_back():
     for written in ("masked_lm", "next_sentence", {"name": "next_token", "fraction": 0.3}):
-        assert objective(written).written() == written
+        assert objective(written).to_spec() == written
         assert objective(objective(written)) is not None
     assert objective("next_token") == NextToken(fraction=1.0) != NextToken(fraction=0.3)
     assert len({objective("next_sentence"), NextSentence()}) == 1
@@ -133,7 +133,7 @@ def test_sentence_order_by_hand(random_as_swapped, labels, weights):
     np.testing.assert_allclose(float(total), losses @ np.array(weights), rtol=1e-6)
     hits, weight = one.metric_terms(batch, outputs)["sentence_order_accuracy"]
     assert float(hits) == (logits.argmax(1) == labels) @ np.array(weights)
-    assert one.written() == (
+    assert one.to_spec() == (
         "sentence_order"
         if not random_as_swapped
         else {"name": "sentence_order", "random_as_swapped": True}

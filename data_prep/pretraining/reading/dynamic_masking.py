@@ -55,7 +55,7 @@ class MaskingRules:
 
     @classmethod
     def of(cls, records) -> "MaskingRules":
-        """Return the rules of `data_prep.records.Records`; the vocabulary lies in their folder.
+        """Return the rules of `data_prep.records.RecordSet`; the vocabulary lies in their folder.
 
         Raises:
           UserError: the manifest lacks an option, or the vocabulary is another one.

@@ -16,13 +16,13 @@ from data_prep.pretraining.reading import philox, record_sets
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules, mask
 from data_prep.pretraining.reading.record_checks import SCHEMA, check, limits
 from data_prep.pretraining.reading.record_files import feature_lists, read_records, unpack_varints
-from data_prep.pretraining.reading.record_sets import Position, Records
+from data_prep.pretraining.reading.record_sets import Position, RecordSet
 from official_bert.common.errors import UserError
 from official_bert.common.protocol_buffers import varint
 
 
 def numpy_batches(
-    records: Records,
+    records: RecordSet,
     batch_size: int,
     *,
     seed: int = 0,
@@ -64,7 +64,7 @@ def numpy_batches(
 
 
 def reading_order(
-    records: Records, seed: int, shuffle: bool, epochs: int | None, start: Position
+    records: RecordSet, seed: int, shuffle: bool, epochs: int | None, start: Position
 ) -> Iterator[tuple[int, int, int, np.ndarray]]:
     """Yield the windows of records that are shuffled together, in the order in which they are read.
 
@@ -114,7 +114,7 @@ def _parse(window: list[bytes], records) -> dict[str, np.ndarray]:
         raise UserError(find_fault(records) or f"records in {records.folder}: {error}") from None
 
 
-def find_fault(records: Records) -> str | None:
+def find_fault(records: RecordSet) -> str | None:
     """Describe the first record that cannot be trained on; None where all can.
 
     It reads the files once more, slowly.
@@ -170,7 +170,7 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
 
     Args:
       rows: records of a file.
-      records: the `Records` that they are of.
+      records: the `RecordSet` that they are of.
 
     Returns: name of SCHEMA -> int32 or float32 [rows, values].
 

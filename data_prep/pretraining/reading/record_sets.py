@@ -31,7 +31,7 @@ class Position:
 
 
 @dataclass
-class Records:
+class RecordSet:
     """A set of record files, opened and checked; local ones are held against being overwritten
     as long as this object lives.
 
@@ -134,7 +134,7 @@ def open_records(
     max_seq_length: int | None = None,
     max_predictions_per_seq: int | None = None,
     vocab_size: int | None = None,
-) -> Records:
+) -> RecordSet:
     """Finds record files, and checks them against a configuration.
 
     Args:
@@ -221,7 +221,7 @@ def _find(source) -> list[str]:
     return files
 
 
-def _with_manifest(files) -> Records | None:
+def _with_manifest(files) -> RecordSet | None:
     """Records described by the manifest beside them, or None where there is none."""
     folder = os.path.dirname(files[0])
     path = os.path.join(folder, "manifest.json")
@@ -241,7 +241,7 @@ def _with_manifest(files) -> Records | None:
                 f"record file {file} is truncated or changed: {size} bytes, its manifest says "
                 f"{shards[file]['bytes']}; make the records again with --overwrite"
             )
-    return Records(
+    return RecordSet(
         files,
         [shards[file]["examples"] for file in files],
         manifest["max_seq_length"],
@@ -254,7 +254,7 @@ def _with_manifest(files) -> Records | None:
     )
 
 
-def _without_manifest(files) -> Records:
+def _without_manifest(files) -> RecordSet:
     """Records of other programs: counted, and their lengths taken from the first one of each."""
     from data_prep.pretraining.reading.record_files import count_records, first_example, is_gzip
 
@@ -278,7 +278,7 @@ def _without_manifest(files) -> Records:
             f"{files[0]}: the records have no feature {missing[0]!r}; are they BERT pre-training "
             f"records? (Records for dynamic masking need the manifest beside them)"
         )
-    return Records(
+    return RecordSet(
         files,
         counts,
         lengths.get("input_ids", 0),

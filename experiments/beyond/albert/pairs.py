@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.tables.planning.ablation import Question
 from experiments.training.finetuning import example_scores
-from experiments.training.pretraining.questions import opened
+from experiments.training.pretraining.zero_shot_probes import opened
 from official_bert.common.errors import UserError
 from official_bert.objectives import objective
 

@@ -2,7 +2,7 @@
 
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.options import names_for
-from experiments.training.start import kept_head
+from experiments.training.start import reuse_head
 from official_bert.common.errors import UserError
 
 
@@ -10,7 +10,7 @@ def same_head(path, settings, head):
     """Raises UserError unless a teacher (settings of its model.json) answers the task."""
     settings = settings or {}
     head, bilstm = as_fine_tuned(settings, head), bool(settings.get("bilstm"))
-    why_not = kept_head.difference(settings, head, bilstm)
+    why_not = reuse_head.difference(settings, head, bilstm)
     if why_not:
         raise UserError(
             f"--config.teacher={path}: it must be fine-tuned for this task first: {why_not}"

@@ -5,11 +5,11 @@ import dataclasses
 from experiments.beyond.distil.checks import check_length, same_head, same_vocabulary
 from experiments.beyond.distil.costs import teacher_step_flops
 from experiments.training.settings.options import Options, check_positive, check_share, place
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.family.teacher_fit import check, chosen_layers
-from official_bert.objectives import parts
+from official_bert.objectives import parse_spec
 
 OBJECTIVES = ("soft_targets", "cosine_states", "transformer_layers")
 
@@ -28,7 +28,7 @@ class PretrainTeacher(Options):
         Raises:
           UserError: a teacher is missing, is not asked for, or does not fit the student.
         """
-        names = [parts(written)[0] for written in config.objectives]
+        names = [parse_spec(written)[0] for written in config.objectives]
         learning = [name for name in names if name in OBJECTIVES]
         if not self.teacher:
             what = f"objective {learning[0]}" if learning else "teacher_layers"
@@ -41,7 +41,7 @@ class PretrainTeacher(Options):
             )
         if self.teacher_layers and config.init_from:
             raise UserError("a model begins with init_from or with teacher_layers, not with both")
-        teacher, theirs = start_checks.peek(self.teacher, "teacher")
+        teacher, theirs = preflight.peek(self.teacher, "teacher")
         same_vocabulary(self.teacher, tokenizer, theirs)
         if not (bert and teacher):
             return
@@ -109,7 +109,7 @@ class FinetuneTeacher(Options):
             raise UserError(
                 "--config.teacher is for fine-tuning; with features the encoder is frozen"
             )
-        bert, theirs = start_checks.peek(self.teacher, "teacher")
+        bert, theirs = preflight.peek(self.teacher, "teacher")
         same_vocabulary(self.teacher, tokenizer, theirs)
         if bert:
             check_length(self.teacher, config.max_seq_length, bert)

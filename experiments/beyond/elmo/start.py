@@ -10,11 +10,11 @@ from typing import Any
 
 from experiments.beyond.words.start import words_in
 from experiments.training.settings.flops import LSTM_RATE
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from experiments.training.start.starting_point import BertStart, StartingPoint
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import check_elmo_folder
-from official_bert.objectives import parts
+from official_bert.objectives import parse_spec
 from official_bert.tokenization.words import WordTokenizer
 
 
@@ -56,13 +56,13 @@ class Elmo(BertStart):
     lacks = BertStart.lacks | {"freeze"}
 
     def check_pretraining(self, config):
-        if [parts(written)[0] for written in config.objectives] != ["adjacent_words"]:
+        if [parse_spec(written)[0] for written in config.objectives] != ["adjacent_words"]:
             raise UserError('--config.objectives: those of an ELMo are ("adjacent_words",)')
-        start_checks.refuse(config, ("init_from", "remat"), "an ELMo")
-        start_checks.refuse_options(config.model_options, "an ELMo")
+        preflight.refuse(config, ("init_from", "remat"), "an ELMo")
+        preflight.refuse_options(config.model_options, "an ELMo")
 
     def of_pretraining(self, config):
-        bert, tokenizer = start_checks.new_model(config)
+        bert, tokenizer = preflight.new_model(config)
         if tokenizer.kind != "word_piece":
             raise UserError(
                 "an ELMo's words are joined of WordPiece's pieces; these records have "

@@ -4,7 +4,7 @@ import dataclasses
 
 from experiments.training.settings.options import Options
 from official_bert.common.errors import UserError
-from official_bert.objectives import parts
+from official_bert.objectives import parse_spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class GptOptions(Options):
         from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 
         model = AuxiliaryLanguageModel(model, self.lm_loss_weight, seed)
-        trained = [parts(one)[0] for one in start.trained]
+        trained = [parse_spec(one)[0] for one in start.trained]
         stored = start.head_weights if "next_token" in trained else {}
         stored = {path.partition("/")[2]: array for path, array in stored.items()}
         for variable in model.masked_lm.weights:

@@ -14,7 +14,7 @@ from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from experiments.beyond.seq2seq.costs import written_flops
 from experiments.beyond.seq2seq.options import Decoder
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_write
 from official_bert.config import DECODERS, RNN_DECODERS
@@ -103,9 +103,9 @@ class TextToText(SplitTask):
         return written_flops(bert, rows, length)
 
     def check_training(self, config, bert):
-        start_checks.refuse(config, ("bilstm",), config.task)
+        preflight.refuse(config, ("bilstm",), config.task)
         losses = [one for one in config.model_options if one.adds_loss]
-        start_checks.refuse_options(losses, config.task)
+        preflight.refuse_options(losses, config.task)
         decoder = Decoder.of(config).decoder
         if decoder in RNN_DECODERS and config.model:
             raise UserError(
@@ -171,7 +171,7 @@ class TextToText(SplitTask):
     def predictions(self, examples, features, outputs):
         """Return {"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""
         rows = [{"output_ids": row} for row in outputs["output_ids"]]
-        texts = text_answers.written(self.tokenizer, rows)
+        texts = text_answers.decode_outputs(self.tokenizer, rows)
         return [{"id": one.id, **text} for one, text in zip(examples, texts, strict=True)]
 
     def score(self, examples, predictions):

@@ -15,7 +15,7 @@ from experiments.beyond.video.rows import Tokens, VideoRows
 from experiments.beyond.video.task import ASKED
 from experiments.beyond.video.visual_words import VisualWords
 from experiments.training.finetuning.whole_run import WholeStart
-from experiments.training.start import start_checks, starting_point
+from experiments.training.start import preflight, starting_point
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
@@ -59,7 +59,7 @@ class VideoBert(WholeStart):
         source = VideoOptions.of(config).init_from
         if not source:
             return config.bert_config, None
-        bert, tokenizer = start_checks.peek(source, "init_from")
+        bert, tokenizer = preflight.peek(source, "init_from")
         if not bert or bert.attention_direction != "bidirectional":
             raise UserError(f"--config.init_from={source}: it is not a folder of a BERT")
         if _tokenizer(config, task).vocab != tokenizer.vocab:

@@ -56,7 +56,7 @@ class Corpus:
 
 
 @dataclasses.dataclass(frozen=True)
-class Records(RecordOptions):
+class RecordSpec(RecordOptions):
     """Pre-training records of one length; casing and the held-out share are those of the `Corpus`.
 
     Attributes:
@@ -73,7 +73,7 @@ class Variant:
 
     Attributes:
       pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
-        `Records`: the plan fills in the files.
+        `RecordSpec`: the plan fills in the files.
       seeds: one pre-training for each; `pretrain.seed` is not used. Models on word vectors, which
         have none, are trained once for each, so that they share seeds with the rows beside them.
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`;
@@ -109,7 +109,7 @@ class Question:
     """What pre-trained models are asked as they are, of held-out records.
 
     Attributes:
-      records: name of one of the ablation's `Records`, whose held-out part is used.
+      records: name of one of the ablation's `RecordSpec`, whose held-out part is used.
       max_examples: records to use, rounded up to whole batches; 0: all.
       asked_of: models of these objectives.
     """
@@ -246,7 +246,7 @@ class Ablation:
     title: str
     scale: str
     corpus: Corpus = Corpus()
-    records: tuple[Records, ...] = ()
+    records: tuple[RecordSpec, ...] = ()
     variants: tuple[Variant, ...] = ()
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()

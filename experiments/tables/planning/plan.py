@@ -41,7 +41,7 @@ from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 from official_bert.common.outputs import members
 from official_bert.config import BertConfig, named_config
-from official_bert.objectives import check_direction, parts
+from official_bert.objectives import check_direction, parse_spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PlannedRun:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class TablePlan:
     """The cells and where their results belong.
 
     Attributes:
@@ -93,7 +93,7 @@ def files_read(plan) -> list[str]:
     return [file for path in dict.fromkeys(found) if path[:1] != "@" for file in members(path)]
 
 
-def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> Plan:
+def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> TablePlan:
     """The cells of an ablation.
 
     Args:
@@ -121,7 +121,7 @@ class _Planner:
         self.same: dict[str, str] = {}
         self.vocab = ""
 
-    def plan(self) -> Plan:
+    def plan(self) -> TablePlan:
         ablation = self.ablation
         if any(v.pretrain or v.learnt for v in ablation.variants):
             made, self.vocab = data_cells.of_corpus(ablation)
@@ -148,7 +148,7 @@ class _Planner:
         exports = tuple(self._export(export, runs) for export in ablation.exports)
         cells = tuple(self.cells.values())
         made = self.pretrains, exports, self.data, self.shapes, self.beside
-        return Plan(cells, runs, *made, left_out)
+        return TablePlan(cells, runs, *made, left_out)
 
     def _add(self, name: str, kind: str, config: dict, **fields) -> str:
         """Adds a cell; returns its name."""
@@ -243,7 +243,7 @@ class _Planner:
         if row.finetune or not variant.pretrain:
             return []
         bert = resolve_bert(variant.pretrain.bert)
-        learnt = {parts(written)[0] for written in variant.pretrain.objectives}
+        learnt = {parse_spec(written)[0] for written in variant.pretrain.objectives}
         if learnt.isdisjoint(asked.asked_of):
             return []
         runs = []

@@ -11,7 +11,7 @@ from experiments.tables.judging import archives
 from experiments.tables.judging.intervals import Run, mean_and_deviation
 from experiments.tables.judging.judgement import judge_results
 from experiments.tables.planning.ablation import Ablation, Column, Row
-from experiments.tables.planning.plan import Plan
+from experiments.tables.planning.plan import TablePlan
 from experiments.tables.reporting.paper import TABLES
 from experiments.tables.run import origins
 from experiments.tables.run.grid import Grid
@@ -21,7 +21,7 @@ from experiments.training.settings.config import resolve_bert
 from experiments.training.settings.config_values import differences, to_dict
 
 
-def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
+def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "") -> dict[str, Any]:
     """Return the results of an ablation as far as its cells are finished.
 
     Args:

@@ -82,13 +82,13 @@ def mix_nli(config: dict, folder: Path) -> dict:
 
 
 def cloze(config: dict, folder: Path) -> dict:
-    """Scores a pre-trained model on held-out masked pieces (`questions.py`)."""
+    """Scores a pre-trained model on held-out masked pieces (`zero_shot_probes.py`)."""
     from experiments.training.finetuning import example_scores
-    from experiments.training.pretraining import heldout, questions
+    from experiments.training.pretraining import heldout, zero_shot_probes
 
     records = f"{config['records']}/heldout"
-    found = questions.cloze(config["model"], records, config["max_examples"])
-    example_scores.write(folder / "example_scores.npz", questions.cloze_statistics(found))
+    found = zero_shot_probes.cloze(config["model"], records, config["max_examples"])
+    example_scores.write(folder / "example_scores.npz", zero_shot_probes.cloze_statistics(found))
     size = config["vocab_size"]
     known = np.ones(size) + heldout.piece_counts(config["records"], size, every_token=False)
     loss, accuracy = heldout.frequency_scores(known, np.bincount(found["piece"], minlength=size))

@@ -61,7 +61,7 @@ class Split:
         self.features, self.complete = frozen.sentences, frozen.complete
 
 
-class Feed:
+class FinetuningBatches:
     """The `feed` of `loop.train`: training batches in the order of their steps.
 
     Args:

@@ -10,7 +10,7 @@ import time
 from experiments.training.finetuning import advice, finetune_data, finetune_report
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings import options
-from experiments.training.start import kept_head, start_checks
+from experiments.training.start import preflight, reuse_head
 from experiments.training.start.examples import class_weights_of, read_others
 from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
@@ -22,17 +22,17 @@ from official_bert.common.files import remove
 
 def run(kind, config, folder, progress, task, examples):
     """See `runs.finetune`; `folder` is its RunFolder; `kind`, `task` and `examples` are what
-    `start_checks.finetuning` returned."""
+    `preflight.finetuning` returned."""
     started = time.perf_counter()
     strategy = distribution.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = kind.of_finetuning(config, task, examples)
-    start_checks.check_model(config, task, start.bert)
+    preflight.check_model(config, task, start.bert)
     head, step = {**task.head, "mean_pooling": config.mean_pooling}, {}
     for one in config.model_options:
         head |= one.head()
     added = options.prepared(config, start, head)
-    kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
+    kept = reuse_head.sentence(config.model, reuse_head.difference(start.head, head, config.bilstm))
     if progress:
         commands.say(kept)
     train, dev = (
@@ -51,7 +51,7 @@ def run(kind, config, folder, progress, task, examples):
             split.complete = start.complete
 
     weights = class_weights_of(config, task, train.features)
-    feed = finetune_data.Feed(config, start, train, weights)
+    feed = finetune_data.FinetuningBatches(config, start, train, weights)
     steps_per_epoch = feed.batches.steps_per_epoch
     num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
     for one in config.model_options:
@@ -76,7 +76,7 @@ def run(kind, config, folder, progress, task, examples):
     state, seconds_before = session.train(
         trainer,
         feed,
-        loop.Plan.of(
+        loop.LoopEvents.of(
             config,
             num_steps,
             eval_at=(num_steps,) if config.eval_every else (),

@@ -6,14 +6,14 @@ import numpy as np
 
 from data_prep.records import explained, numpy_batches
 from experiments.training.settings.flops import pretraining_step_flops
-from experiments.training.start.start_checks import check_fit
+from experiments.training.start.preflight import check_fit
 from experiments.training.step.backend import distribution
 from experiments.training.step.session import check_batch_size
 from official_bert.common.errors import UserError
 from official_bert.objectives import objective
 
 
-class Feed:
+class PretrainingBatches:
     """The `feed` of `loop.train`.
 
     Attributes:
@@ -23,7 +23,7 @@ class Feed:
       config: PretrainConfig.
       start: its StartingPoint.
       strategy: where the batches go.
-      records: of `start_checks.pretraining`.
+      records: of `preflight.pretraining`.
 
     Raises:
       UserError: records are of another vocabulary or length, or do not serve an objective, or a

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from experiments.training.pretraining import heldout
-from experiments.training.pretraining.pretrain_feed import Feed
+from experiments.training.pretraining.pretrain_feed import PretrainingBatches
 from experiments.training.settings.options import prepared
 from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
@@ -17,7 +17,7 @@ from official_bert.pretraining import BertPretrainer
 
 def run(kind, config, folder, progress, records, began=None):
     """See `runs.pretrain`; `folder` is its RunFolder, `kind` and `records` are of
-    `start_checks.pretraining`, `began` is its first moment."""
+    `preflight.pretraining`, `began` is its first moment."""
     started = time.perf_counter()
     strategy = distribution.strategy_of(config)
     start = kind.of_pretraining(config)
@@ -25,7 +25,7 @@ def run(kind, config, folder, progress, records, began=None):
         commands.say(start.about_heads(config))
     objectives = tuple(map(objective, config.objectives))
     added = prepared(config, start)
-    feed = Feed(config, start, strategy, records)
+    feed = PretrainingBatches(config, start, strategy, records)
 
     def build(seed):
         of_model = objectives
@@ -136,7 +136,7 @@ def _plan(config, feed):
     if not steps_per_call and config.distribute in ("multi_worker", "tpu"):
         # Processes have to agree on it, so it cannot follow from each one's clock.
         steps_per_call = 10
-    return loop.Plan.of(
+    return loop.LoopEvents.of(
         config,
         config.num_train_steps,
         stops=(*ends, *config.snapshots),

@@ -134,7 +134,7 @@ class PretrainConfig(TrainingConfig):
             if not getattr(self, name):
                 raise UserError(f"configuration: {name} is empty; give at least one")
         where = "configuration: objectives"
-        for name in [objectives.parts(written, where)[0] for written in self.objectives][1:]:
+        for name in [objectives.parse_spec(written, where)[0] for written in self.objectives][1:]:
             if name in objectives.LANGUAGE_MODELS.values():
                 raise UserError(f"{where}: {name} must stand first, and once")
 

@@ -10,7 +10,7 @@ import functools
 from data_prep.tasks import class_of as class_of_task
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
 from official_bert.extension import find, names
-from official_bert.objectives import parts
+from official_bert.objectives import parse_spec
 
 # FLOPs a second where nothing was measured, on two cores: of small matrices, and of LSTMs that read
 # word by word.
@@ -77,7 +77,7 @@ def objective_flops(bert, written, rows: int, length: int, masked: int) -> float
       length: tokens a row.
       masked: masked positions a row of the records.
     """
-    name, options = parts(written)
+    name, options = parse_spec(written)
     known = name in _OF_OBJECTIVES or name in names("flops")
     function = find("flops", name, _OF_OBJECTIVES) if known else _nothing
     return function(bert, options, rows, length, masked)

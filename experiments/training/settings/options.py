@@ -51,7 +51,7 @@ class Part:
         return model
 
     def of_pretraining(self, feed) -> dict:
-        """Return more results of a pre-training; `feed`: its `pretrain_feed.Feed`."""
+        """Return more results of a pre-training; `feed`: its `pretrain_feed.PretrainingBatches`."""
         return {}
 
     def of_finetuning(self, state, config) -> dict:

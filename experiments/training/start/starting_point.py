@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.training.settings import flops
-from experiments.training.start import kept_head, start_checks, starts
+from experiments.training.start import preflight, reuse_head, starts
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common import commands
@@ -133,9 +133,9 @@ class StartingPoint:
 
     def keep_head(self, model, head, bilstm):
         """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
-        if not kept_head.difference(self.head, head, bilstm):
+        if not reuse_head.difference(self.head, head, bilstm):
             assign(
-                _heads_of(model), kept_head.arrays(self.head, head, [*self.head_weights.values()])
+                _heads_of(model), reuse_head.arrays(self.head, head, [*self.head_weights.values()])
             )
 
 
@@ -149,12 +149,12 @@ class BertStart(starts.Start):
         """
         if config.init_from:
             found = read_model(config.init_from, "pre-training")
-            bert = start_checks.compatible(config, found.bert, found.tokenizer)
+            bert = preflight.compatible(config, found.bert, found.tokenizer)
             return dataclasses.replace(found, bert=bert)
-        return StartingPoint(*start_checks.new_model(config))
+        return StartingPoint(*preflight.new_model(config))
 
     def check_finetuning(self, config, task):
-        return start_checks.shape(config)
+        return preflight.shape(config)
 
     def of_finetuning(self, config, task, examples):
         """With the dropout that the FinetuneConfig asks for.

@@ -22,7 +22,7 @@ _LARGEST_CALL = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class LoopEvents:
     """The steps, from the start of the run, at which things happen; 0 means never."""
 
     last_step: int
@@ -36,7 +36,7 @@ class Plan:
 
     @classmethod
     def of(cls, config, last_step, **more):
-        """Return the Plan of a PretrainConfig or FinetuneConfig."""
+        """Return the LoopEvents of a PretrainConfig or FinetuneConfig."""
         every = {name: getattr(config, name) for name in ("log_every", "eval_every", "save_every")}
         return cls(last_step, **every, **more)
 

@@ -16,7 +16,7 @@ from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
-from official_bert.objectives import LANGUAGE_MODELS, parts
+from official_bert.objectives import LANGUAGE_MODELS, parse_spec
 
 # Those of pre-training depend on the objectives.
 _CLASSES = {"none": "Model"} | {head: named.classes for head, named in FINE_TUNED.items()}
@@ -154,7 +154,9 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
     ):
         if settings.get(name):
             raise UserError(f"transformers has no {what}; export the encoder alone")
-    objectives = [parts(one)[0] for one in settings["objectives"]] if head == "pretraining" else []
+    objectives = (
+        [parse_spec(one)[0] for one in settings["objectives"]] if head == "pretraining" else []
+    )
     if member.name == "bert":
         ending = _ending_of_bert(head, objectives, config)
     else:

@@ -187,7 +187,7 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
             "ALBERT's own steps around it are in official_bert.SentencePieceTokenizer"
         ]
     else:
-        contents = {**tokenizer.written()}
+        contents = {**tokenizer.to_json()}
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
     contents["padding"] = padding(tokenizer)

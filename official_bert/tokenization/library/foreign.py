@@ -83,9 +83,9 @@ class LibraryTokenizer(Tokenizer):
 
     def write(self, folder: str | os.PathLike) -> None:
         """Write the `tokenizer.json`, the special tokens in its template and its padding."""
-        write_json(Path(folder, self.file_name), self.written(), indent=1)
+        write_json(Path(folder, self.file_name), self.to_json(), indent=1)
 
-    def written(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the contents of the `tokenizer.json` that `write` writes."""
         return self.contents
 
@@ -148,7 +148,7 @@ class ForeignTokenizer(LibraryTokenizer):
     def do_lower_case(self) -> bool:
         return tokenizer_json.lower_cases(self._library)
 
-    def written(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the contents, with the roles of the special tokens in them."""
         template = sequences.as_template(self)
         if self.special.mask is not None:  # a token that no template has: see tokenizer_json.roles
@@ -171,4 +171,4 @@ class ForeignTokenizer(LibraryTokenizer):
         return {**self.contents, "post_processor": joined, "padding": padding}
 
     def _more_content(self) -> list:
-        return [json.dumps(self.written(), sort_keys=True), *self.special]
+        return [json.dumps(self.to_json(), sort_keys=True), *self.special]

@@ -8,7 +8,7 @@ import tiny_runs
 
 from data_prep.records import open_records
 from experiments import evaluate, finetune, pretrain
-from experiments.tables.planning.ablation import Ablation, Corpus, Records, Text, Variant
+from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text, Variant
 from experiments.tables.planning.cost import estimate
 from experiments.tables.planning.plan import plan
 from experiments.tables.run.grid import Grid
@@ -17,7 +17,7 @@ from experiments.training.pretraining import heldout, pretrain_run
 from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.training.settings.flops import head_flops
 from experiments.training.settings.options import replaced
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from experiments.training.step import evaluation
 from official_bert import BertPretrainer
 from official_bert.checkpoints import model_folder
@@ -55,7 +55,7 @@ def test_what_a_student_leaves(student, teacher, data):
     assert list(held)[:2] == ["masked_lm_loss", "masked_lm_perplexity"]
     assert {"soft_target_loss", "teacher_agreement", "cosine_loss"} <= set(held)
     loaded = model_folder.load(workdir / "model")
-    assert [one.written() for one in loaded.model.objectives] == [DISTILBERT[0]]
+    assert [one.to_spec() for one in loaded.model.objectives] == [DISTILBERT[0]]
     arrays, _ = Checkpoints(workdir / "checkpoints").load(8)
     total = sum(array.size for name, array in arrays.items() if "adamw" not in name)
     assert results["parameters"] <= total < results["parameters"] + 20  # and means, no teacher
@@ -69,7 +69,7 @@ def test_what_a_student_leaves(student, teacher, data):
 
 
 def test_a_run_that_died_goes_on_to_the_same_bits(data, teacher, student, tmp_path, monkeypatch):
-    take = pretrain_run.Feed.take
+    take = pretrain_run.PretrainingBatches.take
 
     def dying(feed, trainer, step, count):
         if step >= 5:
@@ -77,7 +77,7 @@ def test_a_run_that_died_goes_on_to_the_same_bits(data, teacher, student, tmp_pa
         return take(feed, trainer, step, count)
 
     config = students_config(data, teacher)
-    monkeypatch.setattr(pretrain_run.Feed, "take", dying)
+    monkeypatch.setattr(pretrain_run.PretrainingBatches, "take", dying)
     with pytest.raises(RuntimeError, match="power failure"):
         pretrain.run(config, tmp_path, progress=False)
     monkeypatch.undo()
@@ -136,7 +136,7 @@ def test_fine_tuning_with_a_teacher(teacher, student, tmp_path):
     loaded = model_folder.load(results["files"]["model"])
     assert loaded.head == "classification" and loaded.config.type_vocab_size == 0
     with pytest.raises(UserError, match="must be fine-tuned for this task first: the model has"):
-        start_checks.finetuning(replaced(config, teacher=teacher))
+        preflight.finetuning(replaced(config, teacher=teacher))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_teachers_that_do_not_fit(data, teacher, tmp_path, fields, message):
     if "init_from" in fields:
         values["init_from"] = teacher
     with pytest.raises(UserError, match=message):
-        start_checks.pretraining(students_config(data, **values))
+        preflight.pretraining(students_config(data, **values))
 
 
 def test_cells_know_their_teachers(data, teacher, tmp_path):
@@ -172,7 +172,7 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
         base = tiny_runs.short_config(data, phases=phases, learning_rate=learning_rate)
         student = students_config(data, place, phases=phases, teacher_layers="")
         return Ablation(
-            name="t", title="a table", scale="smoke", records=(Records(name="r"),),
+            name="t", title="a table", scale="smoke", records=(RecordSpec(name="r"),),
             variants=(Variant("bert", base), Variant("student", student)),
             corpus=Corpus((Text((str(data / "text.txt"),)),), vocab=str(data / "vocab.txt")),
         )  # fmt: skip

@@ -14,7 +14,7 @@ from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import from_dict, to_dict
 from experiments.training.settings.options import replaced
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo import load_elmo
 from official_bert.compared.elmo_config import ElmoConfig
@@ -88,7 +88,7 @@ def test_pre_trained_on_records(data, tmp_path):
         ({"teacher": "x"}, "teacher is not for an ELMo"),
     ):
         with pytest.raises(UserError, match=message):
-            start_checks.pretraining(replaced(config, **wrong))
+            preflight.pretraining(replaced(config, **wrong))
 
 
 def test_work_of_elmo_by_hand():

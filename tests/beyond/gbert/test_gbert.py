@@ -13,7 +13,7 @@ from experiments.beyond.gbert import made_patients
 from experiments.beyond.gbert import start as gbert
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.common.errors import UserError
 
 
@@ -125,7 +125,7 @@ def test_runs(config, tmp_path, name):
         bert = dataclasses.replace(config, model="tiny-wikipedia")
         finetune.run(bert, tmp_path / "other", progress=False)
     with pytest.raises(UserError, match="reads visits; sst2 is classification"):
-        start_checks.finetuning(dataclasses.replace(config, task="sst2"))
+        preflight.finetuning(dataclasses.replace(config, task="sst2"))
 
 
 def test_sets_of_visits(config):

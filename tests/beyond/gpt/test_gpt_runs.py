@@ -9,7 +9,7 @@ from experiments.beyond.gpt import recipe as gpt
 from experiments.beyond.gpt.options import GptOptions
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced, value_of
-from experiments.training.start import start_checks, starting_point
+from experiments.training.start import preflight, starting_point
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 
@@ -83,7 +83,7 @@ def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
     config = replaced(config_of(pretrained, texts), **fields)
     with pytest.raises(UserError, match=message):
         bert = starting_point.BertStart().of_finetuning(config, None, {}).bert
-        start_checks.check_model(config, start_checks._task(config), bert)
+        preflight.check_model(config, preflight._task(config), bert)
 
 
 def test_figure_5_may_have_a_curve_of_gpt():
@@ -110,7 +110,7 @@ def test_configurations():
     bert = tiny_runs.bert()
     config = replaced(load_config("gpt"), bert=bert, max_seq_length=16)
     with pytest.raises(UserError, match="read left to right; this one's direction is bidirect"):
-        start_checks.check_model(config, _Classification, bert)
+        preflight.check_model(config, _Classification, bert)
 
 
 class _Classification:

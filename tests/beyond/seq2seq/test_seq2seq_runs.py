@@ -9,7 +9,7 @@ from experiments import evaluate, finetune, predict
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import start_checks, starting_point
+from experiments.training.start import preflight, starting_point
 from official_bert.checkpoints import embedded, model_folder
 from official_bert.common.errors import UserError
 
@@ -103,14 +103,14 @@ def test_grus_leave_scores_and_no_model(pairs, tmp_path):
 )
 def test_what_is_refused_before_it_begins(pairs, fields, message):
     with pytest.raises(UserError, match=message):
-        start_checks.finetuning(replaced(config_of(pairs), **fields))
+        preflight.finetuning(replaced(config_of(pairs), **fields))
 
 
 def test_decoders_are_for_this_task(tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = config_of(texts, task="text_classification", task_options={}, decoder="shared")
     with pytest.raises(UserError, match="--config.decoder=shared is for text_to_text"):
-        start_checks.finetuning(config)
+        preflight.finetuning(config)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from experiments.beyond.ulmfit import recipe as ulmfit
 from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced, value_of
-from experiments.training.start import kept_head, start_checks
+from experiments.training.start import preflight, reuse_head
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 
@@ -33,7 +33,7 @@ def test_three_stages(data, tmp_path):
     assert isinstance(loaded.config, AwdLstmConfig) and loaded.model.concat_pooling
     frozen = replaced(config, features="last", concat_pooling=False)
     with pytest.raises(UserError, match="the layers of an AWD-LSTM are not equally wide"):
-        start_checks.check_model(frozen, _Tagging, loaded.config)
+        preflight.check_model(frozen, _Tagging, loaded.config)
 
 
 class _Tagging:
@@ -52,6 +52,6 @@ def test_configurations():
 
 def test_a_head_of_another_pooling_is_new():
     ours = {"head": "classification", "problem": "single_label", "num_labels": 2}
-    why = kept_head.difference({**ours, "concat_pooling": True}, ours, bilstm=False)
+    why = reuse_head.difference({**ours, "concat_pooling": True}, ours, bilstm=False)
     assert why == "the model's concat_pooling is True, the one asked for False"
-    assert not kept_head.difference({**ours, "concat_pooling": False}, ours, bilstm=False)
+    assert not reuse_head.difference({**ours, "concat_pooling": False}, ours, bilstm=False)

@@ -16,7 +16,7 @@ from experiments.tables.planning.plan import plan
 from experiments.training.finetuning import example_scores
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 from official_bert.family import video as pretrainer
@@ -180,18 +180,18 @@ def test_runs(config, tmp_path, name):
         short = replaced(config, max_seq_length=20)
         finetune.run(short, tmp_path / "short", progress=False)
     with pytest.raises(UserError, match="reads videos; sst2 is classification"):
-        start_checks.finetuning(replaced(config, task="sst2", task_options={}))
+        preflight.finetuning(replaced(config, task="sst2", task_options={}))
 
 
 def test_begins_as_a_trained_bert(config, videos, tmp_path, monkeypatch):
     """Its weights and sizes, if its vocabulary is the videos'."""
     config = replaced(config, model="videobert", init_from="tiny-wikipedia")
     with pytest.raises(UserError, match=r"vocab\.txt is not the vocabulary of .*tiny-wikipedia"):
-        start_checks.finetuning(config)
+        preflight.finetuning(config)
     with pytest.raises(UserError, match="init_from is not for --config.model="):
-        start_checks.finetuning(replaced(config, model="tiny-wikipedia"))
+        preflight.finetuning(replaced(config, model="tiny-wikipedia"))
     with pytest.raises(UserError, match="tiny-wikipedia-ltr: it is no folder of a BERT"):
-        start_checks.finetuning(replaced(config, init_from="tiny-wikipedia-ltr"))
+        preflight.finetuning(replaced(config, init_from="tiny-wikipedia-ltr"))
     folder, begin_as, begun = (
         shutil.copytree(videos[0], tmp_path / "videos"),
         pretrainer.begin_as,

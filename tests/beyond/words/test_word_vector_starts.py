@@ -13,7 +13,7 @@ from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import start_checks
+from experiments.training.start import preflight
 from official_bert.common.errors import UserError
 
 
@@ -121,4 +121,4 @@ def test_configurations():
 def test_vectors_are_not_for_a_bert(files):
     config = config_of(files, model="tiny-wikipedia")
     with pytest.raises(UserError, match="--config.word_vectors is not for --config.model=tiny"):
-        start_checks.finetuning(config)
+        preflight.finetuning(config)

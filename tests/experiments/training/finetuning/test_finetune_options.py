@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from experiments.training.start import examples, kept_head
+from experiments.training.start import examples, reuse_head
 from experiments.training.step import loop
 from official_bert.common.errors import UserError
 
@@ -30,14 +30,14 @@ OURS["problem"] = "single_label"
     ],
 )
 def test_a_head_is_kept_where_it_fits(theirs, why):
-    found = kept_head.difference({**OURS, **theirs}, OURS, bilstm=False)
+    found = reuse_head.difference({**OURS, **theirs}, OURS, bilstm=False)
     assert found.startswith(why) and bool(found) == bool(why)
-    assert kept_head.difference(None, OURS, False) == "the model has none"
+    assert reuse_head.difference(None, OURS, False) == "the model has none"
 
 
 def test_labels_in_another_order_take_their_columns_along():
     weights = [np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5.0, 6.0])]
-    kernel, bias = kept_head.arrays({**OURS, "labels": ["spam", "ham"]}, OURS, weights)
+    kernel, bias = reuse_head.arrays({**OURS, "labels": ["spam", "ham"]}, OURS, weights)
     assert kernel.tolist() == [[2.0, 1.0], [4.0, 3.0]] and bias.tolist() == [6.0, 5.0]
 
 
@@ -66,7 +66,7 @@ def test_training_stops_when_patience_ends():
         take=lambda trainer, step, count: (metrics, 1, 1, 1), position=lambda step: {}
     )
     checkpoints = types.SimpleNamespace(save=lambda *_, **__: None, steps=list)
-    plan = loop.Plan(last_step=10, eval_every=2, patience=2, steps_per_call=1)
+    plan = loop.LoopEvents(last_step=10, eval_every=2, patience=2, steps_per_call=1)
     state = loop.train(
         trainer, feed, plan, checkpoints, said, loop.State(),
         evaluate=lambda step: ({"f1": scores[step]}, scores[step]),

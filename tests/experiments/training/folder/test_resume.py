@@ -67,7 +67,7 @@ def _run(data, workdir, interruption):
 
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 2)
-    take = pretrain_run.Feed.take
+    take = pretrain_run.PretrainingBatches.take
     kill_at, send_at = interruption.get("kill_at"), interruption.get("send_at")
 
     def interrupted_take(feed, trainer, step, count):
@@ -81,7 +81,7 @@ def _run(data, workdir, interruption):
                 os.kill(os.getpid(), signal.SIGKILL)
         return taken
 
-    pretrain_run.Feed.take = interrupted_take
+    pretrain_run.PretrainingBatches.take = interrupted_take
     try:
         pretrain.run(tiny_runs.pretrain_config(data), workdir, progress=False)
     except KeyboardInterrupt:

@@ -59,6 +59,6 @@ def test_a_model_of_an_earlier_time_is_another(prefix, tmp_path):
     ],
 )
 def test_wrong_pretraining_configurations(data, tmp_path, fields, message):
-    """More of them in test_start_checks.py."""
+    """More of them in test_preflight.py."""
     with pytest.raises(UserError, match=message):
         pretrain.run(tiny_runs.pretrain_config(data, **fields), tmp_path, progress=False)

@@ -1,6 +1,6 @@
 """Runs that cannot begin, all started in this one process; prints what each of them says.
 
-`test_start_checks` runs it and compares, and asks whether TensorFlow was loaded on the way.
+`test_preflight` runs it and compares, and asks whether TensorFlow was loaded on the way.
 """
 
 import json

@@ -14,7 +14,7 @@ import numpy as np
 
 from data_prep.records import open_records
 from experiments.training.pretraining import heldout
-from experiments.training.start.start_checks import check_fit
+from experiments.training.start.preflight import check_fit
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 

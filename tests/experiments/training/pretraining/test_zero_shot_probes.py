@@ -11,7 +11,7 @@ from data_prep.records import pretraining_dataset
 from experiments.tables.judging.measures import MEASURES
 from experiments.tables.run import cells
 from experiments.training.finetuning import example_scores
-from experiments.training.pretraining import questions
+from experiments.training.pretraining import zero_shot_probes
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
@@ -36,7 +36,9 @@ def first_batch(data, rows):
 def test_the_same_pieces_as_the_models_own_loss_has_them(data, tmp_path, direction):
     bert = tiny_runs.bert(attention_direction=direction)
     model = BertPretrainer(bert, [LANGUAGE_MODELS[direction]], seed=3)
-    found = questions.cloze(saved(model, data, tmp_path / "m"), str(data / "records"), 20, 10)
+    found = zero_shot_probes.cloze(
+        saved(model, data, tmp_path / "m"), str(data / "records"), 20, 10
+    )
     batch = first_batch(data, 20)
     outputs = model(batch, training=False)
     loss, right = (
@@ -68,7 +70,7 @@ def test_a_left_to_right_model_is_asked_with_the_text_to_the_left():
 
     def losses(word=7, shown=mask_id, hidden=8, later=10):
         return keras.ops.convert_to_numpy(
-            questions.answers(
+            zero_shot_probes.answers(
                 model,
                 {
                     "input_ids": np.array([[2, word, mask_id, 9, shown, later, 3]], np.int32),
@@ -95,7 +97,7 @@ def test_sums_of_a_record_give_the_means():
         "loss": np.array([1.0, 3.0, 5.0]),
         "correct": np.array([True, False, True]),
     }
-    sums = questions.cloze_statistics(found)
+    sums = zero_shot_probes.cloze_statistics(found)
     assert {name: table.tolist() for name, (_, table) in sums.items()} == {
         "cloze_loss": [[4.0, 2.0], [0.0, 0.0], [5.0, 1.0]],
         "cloze_accuracy": [[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]],
@@ -127,7 +129,7 @@ def test_a_cell_keeps_means_baseline_and_sums(data, tmp_path):
 def test_models_that_cannot_be_asked(data, tmp_path):
     encoder = saved(BertEncoder(tiny_runs.bert()), data, tmp_path / "encoder")
     with pytest.raises(UserError, match='head "none"; this test needs "pretraining"'):
-        questions.cloze(encoder, str(data / "records"))
+        zero_shot_probes.cloze(encoder, str(data / "records"))
     short = BertPretrainer(tiny_runs.bert(max_position_embeddings=16))
     with pytest.raises(UserError, match="rows of 24 tokens, but .* positions for 16"):
-        questions.cloze(saved(short, data, tmp_path / "short"), str(data / "records"))
+        zero_shot_probes.cloze(saved(short, data, tmp_path / "short"), str(data / "records"))
