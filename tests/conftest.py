@@ -13,27 +13,12 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # Tracing makes many objects that stay: to look through all of them often takes 5% of the time.
 gc.set_threshold(100_000, 50, 100)
 
-# What came after BERT, what it was compared with, and what else is made of it: `-m beyond` runs
-# these alone, `-m "not beyond"` all others.
-BEYOND = {
-    "official_bert": "test_*successors test_awd_lstm test_distillation test_elmo test_generation"
-    " test_gpt test_graph_codes test_sentence_vectors test_seq2seq test_shallow_concatenation"
-    " test_successor_models test_tokenization_byte_pair test_tokenization_foreign"
-    " test_tokenization_sentence_piece test_tokenization_word_ends test_video_pretrainer"
-    " test_word_vectors",
-}
-
 
 def pytest_collection_modifyitems(items):
-    beyond = set()
-    for package, names in BEYOND.items():
-        for name in names.split():
-            found = set((Path(__file__).parent / package).glob(f"{name}.py"))
-            if not found:
-                raise pytest.UsageError(f"tests/conftest.py: BEYOND: there is no {package}/{name}")
-            beyond |= found
+    """Mark what is not BERT's: `-m beyond` runs these tests alone, `-m "not beyond"` the others."""
+    beyond = Path(__file__).parent / "beyond"
     for item in items:
-        if item.path in beyond or Path(__file__).parent / "beyond" in item.path.parents:
+        if beyond in item.path.parents:
             item.add_marker("beyond")
 
 
