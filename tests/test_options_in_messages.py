@@ -32,6 +32,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.run.grid", "cells"): "reports run no cells",
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
+    ("experiments.training.folder.checkpointing", "workdir"): "only runs restore checkpoints",
     ("experiments.training.folder.inputs", "overwrite"): "only runs check what they read",
     (
         "experiments.training.answers.predictor",

@@ -12,6 +12,6 @@ EXTENSION = Extension(
         "pairs": "experiments.beyond.albert.pairs:cell",
     },
     recipes={
-        "albert": "experiments.beyond.common.successors:albert",
+        "albert": "experiments.beyond.side_by_side.successors:albert",
     },
 )

@@ -1,4 +1,4 @@
-"""The fields, layers, recipes, table and rows that several systems beyond the paper share.
+"""The fields and layers that several systems beyond the paper share.
 
 A successor's shape is a `SuccessorConfig`, which its fields mark in any `bert_config.json`.
 """
@@ -18,10 +18,4 @@ EXTENSION = Extension(
         ),
         "experiments.beyond.common.shape:SuccessorConfig",
     ),
-    recipes={
-        "family": "experiments.beyond.common.family:get_config",
-    },
-    rows={
-        "table1": "experiments.beyond.common.compared:table1",
-    },
 )

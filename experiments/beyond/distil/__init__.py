@@ -25,7 +25,7 @@ EXTENSION = Extension(
         "finetune.teacher_weight": "experiments.beyond.distil.options:FinetuneTeacher",
     },
     recipes={
-        "distil": "experiments.beyond.common.successors:distil",
-        "tinybert": "experiments.beyond.common.successors:tinybert",
+        "distil": "experiments.beyond.side_by_side.successors:distil",
+        "tinybert": "experiments.beyond.side_by_side.successors:tinybert",
     },
 )

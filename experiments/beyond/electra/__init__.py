@@ -12,6 +12,6 @@ EXTENSION = Extension(
         "replaced_token": "experiments.beyond.electra.costs:replaced_token",
     },
     recipes={
-        "electra": "experiments.beyond.common.successors:electra",
+        "electra": "experiments.beyond.side_by_side.successors:electra",
     },
 )

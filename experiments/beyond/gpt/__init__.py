@@ -14,9 +14,9 @@ EXTENSION = Extension(
     },
     recipes={
         "gpt": "experiments.beyond.gpt.recipe:get_config",
-        "gpt2": "experiments.beyond.common.successors:gpt2",
+        "gpt2": "experiments.beyond.side_by_side.successors:gpt2",
     },
     rows={
-        "figure5+gpt": "experiments.beyond.common.compared:gpt_curve",
+        "figure5+gpt": "experiments.beyond.side_by_side.compared:gpt_curve",
     },
 )

@@ -6,6 +6,6 @@ EXTENSION = Extension(
     "roberta",
     members={"roberta": "experiments.beyond.roberta.names:ROBERTA"},
     recipes={
-        "roberta": "experiments.beyond.common.successors:roberta",
+        "roberta": "experiments.beyond.side_by_side.successors:roberta",
     },
 )

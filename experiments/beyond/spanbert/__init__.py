@@ -11,6 +11,6 @@ EXTENSION = Extension(
         "span_boundary": "experiments.beyond.spanbert.costs:span_boundary",
     },
     recipes={
-        "spanbert": "experiments.beyond.common.successors:spanbert",
+        "spanbert": "experiments.beyond.side_by_side.successors:spanbert",
     },
 )

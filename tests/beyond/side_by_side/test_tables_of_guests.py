@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from experiments.beyond.common import compared
 from experiments.beyond.elmo import recipe as elmo
+from experiments.beyond.side_by_side import compared
 from experiments.configs import scales, table7
 from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import cost, plan

@@ -19,7 +19,7 @@ distil and tinybert learn from a model that `pretrain` made at the same scale, o
 Cost: a step of albert:tiny takes about as long as BERT's (its layers share weights, not work), of
 electra:tiny a third longer (the generator), of distil:tiny three times as long (both heads at every
 token). None was trained to its end at these scales; side by side, smaller, they are in
-experiments/beyond/common/family.py.
+experiments/beyond/side_by_side/family.py.
 """
 
 import dataclasses

@@ -10,10 +10,10 @@ report says so in place of the scores.
 import dataclasses
 from pathlib import Path
 
-from experiments.beyond.common.family import of_equal_compute
 from experiments.beyond.elmo import recipe as elmo
 from experiments.beyond.gpt import recipe as gpt
 from experiments.beyond.shallow.shape import ShallowConfig
+from experiments.beyond.side_by_side.family import of_equal_compute
 from experiments.beyond.tfidf.start import NAME as TFIDF
 from experiments.beyond.words import recipe as word_baselines
 from experiments.beyond.words.start import BILSTM, CBOW
