@@ -59,7 +59,7 @@ def create(
     workers=None,
     **options,
 ) -> dict:
-    """Makes records; continues an interrupted run; returns at once where it is all done.
+    """Make records; continues an interrupted run; return at once where it is all done.
 
     Args:
       inputs: files or glob patterns.
@@ -134,7 +134,8 @@ def create(
 
 
 def _finished(output, options) -> dict | None:
-    """The manifest of a set that is there, made with these options, and needs no more work."""
+    """Return the manifest of a set that is there, made with these options, and needs no more
+    work."""
     paths = [os.path.join(output, name) for name in (OPTIONS, "manifest.json", "work")]
     if [storage.exists(path) for path in paths] != [True, True, False]:
         return None

@@ -45,7 +45,7 @@ __all__ = ["LAYOUTS", "split_file", "split_files", "split_sentences"]
 
 
 def split_file(source: str, target: str | os.PathLike, reading: Reading) -> dict[str, int]:
-    """Writes one source as sentences; gzip where `target` ends in .gz.
+    """Write one source as sentences; gzip where `target` ends in .gz.
 
     Returns:
       {"documents", "sentences", "characters"}, counts of what was written, and of what was read
@@ -79,7 +79,7 @@ def split_files(
     accept_loss: bool = False,
     **reading,
 ) -> dict[str, dict[str, int]]:
-    """Splits every input file into `output`, beside a sentences.json of options and counts.
+    """Split every input file into `output`, beside a sentences.json of options and counts.
 
     Files that an earlier call with the same options finished, and whose input has not changed
     since, are skipped: an interrupted call continues. A file's bytes do not depend on
@@ -154,7 +154,7 @@ def split_files(
 
 
 def _expand(inputs: str | list[str]) -> list[str]:
-    """Files, and parts of the corpora of TensorFlow Datasets, in the order given."""
+    """Return files, and parts of the corpora of TensorFlow Datasets, in the order given."""
     found = []
     for name in split_patterns(inputs):
         found += tfds_corpora.slices(name) if tfds_corpora.is_tfds(name) else expand_inputs(name)
@@ -175,7 +175,7 @@ def _text_writer(path: str):
 
 
 def _run(todo, output, reading, num_workers, progress, already):
-    """Yields (name, counts) as files are finished, in any order."""
+    """Yield (name, counts) as files are finished, in any order."""
     # The largest first, so that no worker is left alone with one at the end.
     items = sorted(todo.items(), key=lambda item: -item[1][1]["bytes"])
     total = already + len(todo)
@@ -195,7 +195,8 @@ def _split_todo(output, reading, item):
 
 
 def _output_names(paths: list[str], compress: bool) -> list[str]:
-    """A flat name for each input: its own, or with its folders where two inputs share one."""
+    """Return a flat name for each input: its own, or with its folders where two inputs share
+    one."""
 
     def name(path):
         stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", path)
@@ -224,7 +225,7 @@ def _dash_and_first(match) -> str:
 
 
 def _begin(output: str, record: str, targets, before: dict | None, overwrite: bool, lock) -> None:
-    """Begins the folder, or finds that all files under the targets' names are an earlier call's."""
+    """Begin the folder, or find that all files under the targets' names are an earlier call's."""
     if before is None:
         begin(output, os.path.basename(record), targets, overwrite, lock)
         return
@@ -234,7 +235,7 @@ def _begin(output: str, record: str, targets, before: dict | None, overwrite: bo
 
 
 def _save(record: str, options: dict, entries: dict, begun) -> None:
-    """Writes the record; `begun`: names of files that may be there before they are entries."""
+    """Write the record; `begun`: names of files that may be there before they are entries."""
     files = dict(sorted(entries.items()))
     content = {"options": options, "files": files, "begun": sorted(begun)}
     storage.write_json(record, content)
@@ -259,14 +260,14 @@ def _total(files: dict[str, dict[str, int]]) -> Counter:
 
 
 def _lost(total: Counter) -> dict[str, int]:
-    """The characters that were left out, by reason."""
+    """Return the characters that were left out, by reason."""
     return {
         name.removeprefix(_LOST): number for name, number in total.items() if name.startswith(_LOST)
     }
 
 
 def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[str]:
-    """What was read and written, a line each; from the result of `split_files`."""
+    """Say what was read and written, a line each; from the result of `split_files`."""
     total = _total(files)
     documents = max(1, total["documents"])
     # Wrapped lines are joined with blanks, which were not read.

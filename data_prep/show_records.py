@@ -22,7 +22,7 @@ from official_bert.common.outputs import check_outputs
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:
-    """Text of the first examples.
+    """Return text of the first examples.
 
     Args:
       source: a folder of records, a glob pattern, a file or a list of files.
@@ -48,7 +48,7 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
 
 
 def statistics(source, limit: int = 100_000) -> dict:
-    """Statistics of up to `limit` examples.
+    """Return statistics of up to `limit` examples.
 
     Returns:
       {"examples", "max_seq_length", "length_histogram": [[from, to, examples], ...] in ten bins,
@@ -94,7 +94,7 @@ def statistics(source, limit: int = 100_000) -> dict:
 
 
 def statistics_text(values: dict) -> str:
-    """The statistics as lines of text, the histogram as bars."""
+    """Return the statistics as lines of text, the histogram as bars."""
     lines = [
         f"{values['examples']:,} examples of length {values['max_seq_length']}",
         f"real tokens a row: {values['mean_length']:.1f}; padding: {values['padding_share']:.1%}",
@@ -119,7 +119,7 @@ def statistics_text(values: dict) -> str:
 
 
 def plot(values: dict, path: str, overwrite: bool = False) -> None:
-    """Draws the histogram of lengths into an image file."""
+    """Draw the histogram of lengths into an image file."""
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(7, 3.5), layout="constrained")
@@ -139,7 +139,7 @@ def plot(values: dict, path: str, overwrite: bool = False) -> None:
 
 
 def named(names: list[str]):
-    """The source that a command line names: a folder, file or pattern, or several files.
+    """Return the source that a command line names: a folder, file or pattern, or several files.
 
     Raises:
       UserError: nothing is named, or a folder among several.
@@ -164,7 +164,7 @@ def _predictions(example) -> int:
 
 
 def _segments(example, tokenizer):
-    """Segment A and B as readable text; B is "" where there is none."""
+    """Return segment A and B as readable text; B is "" where there is none."""
     vocab = tokenizer.readable
     shown = [vocab[index] for index in example["input_ids"]]
     count = _predictions(example)

@@ -61,7 +61,7 @@ def learn_vocab(
     accept_loss: bool = False,
     **counting,
 ) -> list[str]:
-    """Learns a vocabulary from text files.
+    """Learn a vocabulary from text files.
 
     Args:
       vocab_size: entries.
@@ -83,7 +83,7 @@ def learn_vocab(
 
 
 def _learn(inputs, shape, accept_loss, **counting) -> tuple[list[str], Mapping[str, int], int]:
-    """(pieces, how often each word occurs, how many words are [UNK])."""
+    """Return (pieces, how often each word occurs, how many words are [UNK])."""
     counts, facts = count_words(inputs, **counting)
     vocab = vocab_from_counts(counts, *shape)
     known = {entry for entry in vocab if len(entry) == 1}
@@ -103,7 +103,7 @@ def count_words(
     language_exponent: float = 1.0,
     strip_accents: bool | None = None,
 ) -> tuple[dict[str, int], Counter]:
-    """How often each word of the basic tokeniser occurs in the files.
+    """Count how often each word of the basic tokeniser occurs in the files.
 
     Where more than 4 million different words turn up, the rarest are forgotten on the way.
 
@@ -166,7 +166,7 @@ def vocab_from_counts(
     num_unused: int | None = None,
     character_coverage: float | None = None,
 ) -> list[str]:
-    """The vocabulary for words and how often they occur; arguments as in `learn_vocab`."""
+    """Return the vocabulary for words and how often they occur; arguments as in `learn_vocab`."""
     from data_prep.corpus.wordpiece_learner import find_alphabet, learn_pieces
 
     large = vocab_size >= _LARGE_VOCAB
@@ -191,7 +191,8 @@ def vocab_from_counts(
 
 
 def _reserved(num_unused: int) -> list[str]:
-    """The special tokens and unused slots, in the released vocabularies' order where it fits."""
+    """Return the special tokens and unused slots, in the released vocabularies' order where it
+    fits."""
     pad, *others = SPECIAL_TOKENS
     unused = [f"[unused{number}]" for number in range(num_unused)]
     before = _UNUSED_BEFORE_SPECIALS if num_unused >= _UNUSED_BEFORE_SPECIALS else 0
@@ -224,14 +225,14 @@ def _count_chunks(chunks: Counter, words: Counter, rules: Rules, facts: Counter)
 
 
 def _words(chunk: str, rules: Rules) -> Iterable[str]:
-    """`basic_tokenize` of a text without blanks, faster for the usual one."""
+    """Return `basic_tokenize` of a text without blanks, faster for the usual one."""
     if chunk.isascii() and chunk.isprintable():
         return _PLAIN_WORDS.findall(chunk.lower() if rules.do_lower_case else chunk)
     return basic_tokenize(chunk, *rules)
 
 
 def _forget_rare(words: Counter) -> None:
-    """Drops the rarest words while there are more than _MAX_WORDS, to half of that."""
+    """Drop the rarest words while there are more than _MAX_WORDS, to half of that."""
     least = 1
     while len(words) > _MAX_WORDS or (least > 1 and len(words) > _MAX_WORDS // 2):
         for word in [word for word, count in words.items() if count <= least]:

@@ -67,7 +67,7 @@ class _Part(NamedTuple):
 def article(
     page: Page, site: wikitext.Site, min_characters: int, hole: str, dropped: Counter
 ) -> list[str]:
-    """The sentences of a page, [] where it is no article or has too little text.
+    """Return the sentences of a page, [] where it is no article or has too little text.
 
     Args:
       page: from `wikipedia_dump`.
@@ -108,7 +108,7 @@ def extract(
     hole: str = "",
     accept_loss: bool = False,
 ) -> dict:
-    """Writes the corpus of a dump; see the module's docstring.
+    """Write the corpus of a dump; see the module's docstring.
 
     Args:
       dump: MediaWiki dump: .xml, .xml.bz2 or .xml.gz.
@@ -186,12 +186,13 @@ def _check_kept(report, accept_loss):
 
 
 def _kept(report):
-    """The characters kept of those found, with a blank for each sentence, where there was one."""
+    """Return the characters kept of those found, with a blank for each sentence, where there was
+    one."""
     return min(report["characters"] + report["sentences"], report["characters_found"])
 
 
 def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
-    """What workers take, from the stretch at `byte` on without its first `pages` pages."""
+    """Yield what workers take, from the stretch at `byte` on without its first `pages` pages."""
     stretches = wikipedia_dump.stretches(dump, byte)
     if len(stretches) > 1:
         yield _Part(stretches[0], pages, None)
@@ -213,7 +214,7 @@ def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
 
 
 def _extract_part(part: _Part, dump, site, min_characters, invalid_utf8, hole) -> _Part:
-    """The part with (document or None, what was left out) of each page."""
+    """Return the part with (document or None, what was left out) of each page."""
     stretch = Stretch(dump, *part.stretch)
     pages = part.pages
     if pages is None:
@@ -229,7 +230,7 @@ def _extract_part(part: _Part, dump, site, min_characters, invalid_utf8, hole) -
 
 
 def _joined(dump: str, parts: Iterator[_Part]) -> Iterator[_Part]:
-    """The parts, found to lack nothing between them.
+    """Yield the parts, found to lack nothing between them.
 
     Raises:
       UserError: a stretch does not begin where the one before it ended.
@@ -245,7 +246,7 @@ def _joined(dump: str, parts: Iterator[_Part]) -> Iterator[_Part]:
 
 
 def _files(parts: Iterator[_Part], size: float, pages_before: int, progress: bool):
-    """Joins pages to files of about `size` characters: (pages, documents, dropped, where the next
+    """Join pages to files of about `size` characters: (pages, documents, dropped, where the next
     file begins) of each."""
     pages, documents, dropped, characters = 0, [], Counter(), 0
     following = {}
@@ -299,7 +300,8 @@ def _write_text(path: str, text: str) -> None:
 
 
 def _begin_or_continue(output: str, options: dict, overwrite: bool, lock) -> dict:
-    """The report of an earlier run with the same options, or an empty one in a new folder."""
+    """Return the report of an earlier run with the same options, or an empty one in a new
+    folder."""
     record = _report_path(output)
     report = None if overwrite else earlier(record, options, output, "options")
     if report is not None:

@@ -43,7 +43,7 @@ def modules() -> dict[str, str]:
 
 
 def main() -> None:
-    """Runs the command that the first argument names, with the arguments after it, and ends.
+    """Run the command that the first argument names, with the arguments after it, and ends.
 
     Raises:
       SystemExit: always; 2 where there is no such command.
@@ -66,7 +66,8 @@ def _run() -> None:
 
 
 def _listed() -> str:
-    """A line for each command: the first of its module's docstring, which is not imported."""
+    """Return a line for each command: the first of its module's docstring, which is not
+    imported."""
     lines = []
     for name, module in modules().items():
         path = importlib.util.find_spec(module).origin

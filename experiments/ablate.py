@@ -51,7 +51,7 @@ def run(
     strict: bool = False,
     seeds: tuple[int, ...] = (),
 ):
-    """Runs an ablation and writes its report and the archives of its seeds.
+    """Run an ablation and write its report and the archives of its seeds.
 
     Args:
       ablation: experiments.tables.planning.ablation.Ablation.
@@ -104,7 +104,7 @@ def run(
 
 
 def _rounds(seeds, plan) -> set[int] | None:
-    """The rounds of the grid that belong to pre-training seeds, numbers or their texts."""
+    """Return the rounds of the grid that belong to pre-training seeds, numbers or their texts."""
     known = {str(cell.round) for cell in plan.cells if cell.round}
     if unknown := [str(seed) for seed in seeds if str(seed) not in known]:
         seeds = ", ".join(sorted(known, key=int))

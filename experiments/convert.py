@@ -32,7 +32,7 @@ def convert(
     half: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Converts a checkpoint, and prints what is to be told of it.
+    """Convert a checkpoint, and print what is to be told of it.
 
     Args:
       input: a folder, a checkpoint's prefix, or a name: of the package, the hub or KerasHub.

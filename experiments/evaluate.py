@@ -38,7 +38,7 @@ def run(
     max_examples: int = 0,
     precision: str = "float32",
 ):
-    """Held-out metrics of a model.
+    """Return Held-out metrics of a model.
 
     Args:
       model: a folder, or a name.
@@ -101,7 +101,7 @@ def on_task(
     task_options=None,
     overwrite: bool = False,
 ):
-    """Scores of a fine-tuned model on other data.
+    """Score a fine-tuned model on other data.
 
     Args:
       model: a model folder that fine-tuning wrote.

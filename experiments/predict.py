@@ -45,7 +45,7 @@ def run(
     task_options=None,
     overwrite: bool = False,
 ):
-    """Predicts for every row of a file.
+    """Predict for every row of a file.
 
     Args:
       model: a model folder that fine-tuning wrote.
@@ -95,7 +95,7 @@ def main(_):
 
 
 def _answers(predictor, chunk, counts):
-    """(all rows, an answer to each, None for one without text)."""
+    """Return (all rows, an answer to each, None for one without text)."""
     examples = [example for _, example in chunk if example is not None]
     predictions, truncated = predictor.predict(examples) if examples else ([], 0)
     predictions = iter(predictions)
@@ -113,7 +113,7 @@ def _answers(predictor, chunk, counts):
 
 
 def _whole_file(model, predictor, input_path, output_path, task_options, overwrite):
-    """Reads and writes files as the task's benchmark has them."""
+    """Read and writes files as the task's benchmark has them."""
     examples = task_on(model, input_path, "test", task_options).examples("test")
     predictions, truncated = predictor.predict(examples)
     with beside(output_path, overwrite) as made:

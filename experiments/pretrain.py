@@ -31,7 +31,7 @@ def main(_):
 
 
 def summary(results):
-    """A few lines for a reader."""
+    """Return a few lines for a reader."""
     lines = [
         f"{results['steps']} steps, {results['examples']} sequences, {results['tokens']} tokens, "
         f"{results['seconds']:.0f} s"

@@ -41,7 +41,7 @@ def main(_):
 def again(
     workdir: str, output: str = "", strict: bool = False, ask: str = "", overwrite: bool = False
 ):
-    """Judges the results of a folder by today's analysis and writes their report.
+    """Judge the results of a folder by today's analysis and write their report.
 
     Args:
       workdir: folder of an ablation, with its results.json.
@@ -85,8 +85,8 @@ def again(
 
 
 def further(claims, results: dict, table) -> tuple:
-    """The claims of a table's configuration that its results were not judged by, as exploratory
-    ones; those about a row or a column that it lacks are left out."""
+    """Return the claims of a table's configuration that its results were not judged by, as
+    exploratory ones; those about a row or a column that it lacks are left out."""
     known = {claim.name for claim in claims}
     rows, columns = ({one["label"] for one in results[name]} for name in ("rows", "columns"))
     return tuple(
@@ -98,7 +98,8 @@ def further(claims, results: dict, table) -> tuple:
 
 
 def _check_same(results, there, folder):
-    """Of another table drawings and archives would stay, and be read as this one's."""
+    """Refuse a folder of another table, whose drawings and archives would stay, and be read as this
+    one's."""
     one, other = (f"{table['name']}:{table['scale']}" for table in (results, there))
     if one != other:
         raise UserError(

@@ -25,7 +25,7 @@ _NONE: Mapping[str, Any] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Extension:
-    """What a system adds; each map is {name: "module:object"}.
+    """The things that a system adds; each map is {name: "module:object"}.
 
     Attributes:
       name: of the system.

@@ -15,7 +15,8 @@ from official_bert.randomness import next_seed
 
 
 def cross_entropy(logits, labels):
-    """-log softmax(logits)[label]: [..., N] of any float dtype, int32 [...] -> float32 [...].
+    """Return -log softmax(logits)[label]: [..., N] of any float dtype, int32 [...] -> float32
+    [...].
 
     The softmax is computed in float32: bfloat16 has 8 bits of precision, too few for it.
     """
@@ -36,24 +37,25 @@ def cross_entropy(logits, labels):
 
 
 def binary_cross_entropy(logits, labels):
-    """The same of two classes, one with the logit 0: [...], 0 and 1 [...] -> float32 [...]."""
+    """Return the same of two classes, one with the logit 0: [...], 0 and 1 [...] -> float32
+    [...]."""
     logits, labels = (ops.cast(x, "float32") for x in (logits, labels))
     return ops.softplus(logits) - labels * logits
 
 
 def weighted_sum(values, weights):
-    """The term (sum of weights * values, sum of weights), float32 scalars."""
+    """Return the term (sum of weights * values, sum of weights), float32 scalars."""
     weights = ops.cast(weights, "float32")
     return ops.sum(ops.cast(values, "float32") * weights), ops.sum(weights)
 
 
 def correct(logits, labels):
-    """1.0 where the highest logit is the label's: [..., N], int32 [...] -> float32 [...]."""
+    """Return 1.0 where the highest logit is the label's: [..., N], int32 [...] -> float32 [...]."""
     return ops.cast(ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), labels), "float32")
 
 
 def row_weights(batch, labels):
-    """float32 [B]: the batch's `example_weights` (0 marks padding rows), or ones.
+    """Return float32 [B]: the batch's `example_weights` (0 marks padding rows), or ones.
 
     A tagger may be given one a token, [B, L].
     """
@@ -95,12 +97,12 @@ class ModelWithLosses(keras.Model):
         raise NotImplementedError
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
-        """As any Keras model's; by default what is exported takes `input_specs`."""
+        """Export as any Keras model does; by default the export takes `input_specs`."""
         signature = input_signature or [self.input_specs()]
         return super().export(filepath, *args, input_signature=signature, **kwargs)
 
     def kept(self):
-        """What is saved of it: itself, or without what only its training needs."""
+        """Return what is saved of it: itself, or without what only its training needs."""
         return self
 
     def pad(self, batch: dict, rows: int) -> None:
@@ -119,13 +121,13 @@ class ModelWithLosses(keras.Model):
         return {}
 
     def step_seed(self, training, seed):
-        """The seed of a call, None outside training; of none the next of the model's own."""
+        """Return the seed of a call, None outside training; of none the next of the model's own."""
         if training and seed is None:
             return next_seed(self.seed_generator)
         return seed if training else None
 
     def check_labels(self, name, labels) -> None:
-        """Raises UserError where the numpy array `labels` cannot be the batch's field `name`."""
+        """Raise UserError where the numpy array `labels` cannot be the batch's field `name`."""
 
     def fit(self, x=None, y=None, *args, **kwargs):
         fit_arguments.check(self, x, y)
@@ -140,7 +142,7 @@ class ModelWithLosses(keras.Model):
         return super().predict(x, *args, **kwargs)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The replica's share of the loss: `fit` adds up the gradients of all replicas."""
+        """Return the replica's share of the loss: `fit` adds up the gradients of all replicas."""
         terms = self.loss_terms(self._batch(x, y, sample_weight), y_pred)
         weights = replicas.summed([ops.stop_gradient(weight) for _, weight in terms.values()])
         losses = []
@@ -159,7 +161,7 @@ class ModelWithLosses(keras.Model):
         return self.get_metrics_result()
 
     def _batch(self, x, y, sample_weight) -> dict:
-        """The arguments of `fit` as one batch."""
+        """Return the arguments of `fit` as one batch."""
         batch = dict(x) if isinstance(x, dict) else {"input_ids": x}
         if isinstance(y, dict):
             batch |= y

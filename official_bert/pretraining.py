@@ -58,7 +58,7 @@ class BertPretrainer(ModelWithLosses):
         self.built = True
 
     def call(self, batch, training=False, seed=None):
-        """Corrupts, encodes, and asks every objective.
+        """Corrupt, encodes, and asks every objective.
 
         Args:
           batch: the fields of a pre-training record: input_ids, input_mask, segment_ids int32
@@ -89,12 +89,12 @@ class BertPretrainer(ModelWithLosses):
         return outputs
 
     def loss_terms(self, batch, outputs):
-        """The loss terms of all objectives, {name: (sum, weight)}."""
+        """Return the loss terms of all objectives, {name: (sum, weight)}."""
         terms = [one.loss_terms(batch, outputs) for one in self.objectives]
         return {name: term for found in terms for name, term in found.items()}
 
     def metric_terms(self, batch, outputs):
-        """The metric terms of all objectives, {name: (sum, weight)}."""
+        """Return the metric terms of all objectives, {name: (sum, weight)}."""
         terms = [one.metric_terms(batch, outputs) for one in self.objectives]
         return {name: term for found in terms for name, term in found.items()}
 

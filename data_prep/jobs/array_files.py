@@ -22,7 +22,7 @@ def write(
     compressed: bool = False,
     own: bool = True,
 ) -> None:
-    """Writes the file whole or not at all.
+    """Write the file whole or not at all.
 
     Args:
       compressed: whether arrays are compressed.
@@ -34,7 +34,7 @@ def write(
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """The arrays of a file of `write`, their checksum verified.
+    """Return the arrays of a file of `write`, their checksum verified.
 
     Raises:
       UserError: the file is missing or damaged.

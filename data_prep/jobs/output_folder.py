@@ -22,7 +22,7 @@ OPTIONS = "options.json"  # marks a folder of `claim_folder`
 
 @contextlib.contextmanager
 def locked(folder: str) -> Iterator[locks.FolderLock | None]:
-    """Holds a folder against other processes; it is made where it is missing.
+    """Hold a folder against other processes; it is made where it is missing.
 
     A remote one is not locked: there are no locks there.
 
@@ -40,7 +40,7 @@ def locked(folder: str) -> Iterator[locks.FolderLock | None]:
 def earlier(
     path: str, options: dict, what: str, field: str = "", overwrite: bool = False
 ) -> dict | None:
-    """What an earlier run with the same options left in the JSON file `path`.
+    """Return what an earlier run with the same options left in the JSON file `path`.
 
     Args:
       what: the thing that was made, for the message.
@@ -76,7 +76,7 @@ def earlier(
 
 
 def claim_folder(folder: str, options: dict, overwrite: bool, what: str, lock=None) -> None:
-    """Begins a folder, or goes on where it was begun with the same options.
+    """Begin a folder, or goes on where it was begun with the same options.
 
     What killed processes left in it half written goes.
 
@@ -104,7 +104,7 @@ def begin(
     overwrite: bool = False,
     lock: locks.FolderLock | None = None,
 ) -> None:
-    """Begins a folder that a command writes piece by piece, or goes on with one.
+    """Begin a folder that a command writes piece by piece, or goes on with one.
 
     The caller writes the marker next, before anything else. From then on the names are its own, to
     be replaced and removed; what stands there before is not.
@@ -138,7 +138,7 @@ def _differences(before, now):
 
 
 def differing(before, now, name: str = "", absent=None) -> Iterator[tuple[str, Any, Any]]:
-    """(name, value before, value now) of every leaf of JSON values that differs.
+    """Yield (name, value before, value now) of every leaf of JSON values that differs.
 
     Lists of different lengths are leaves; `absent` stands for fields that are not there.
     """

@@ -42,7 +42,8 @@ _EXTRAS = {
 
 
 def exists(path: str) -> bool:
-    """Whether the name exists: a link that leads nowhere does, and is refused where it is read."""
+    """Return whether the name exists: a link that leads nowhere does, and is refused where it is
+    read."""
     return _remote(path, "exists") if is_remote(path) else os.path.lexists(path)
 
 
@@ -58,7 +59,7 @@ def size(path: str) -> int:
 
 
 def modified(path: str) -> int:
-    """When a file was last written, in nanoseconds."""
+    """Return when a file was last written, in nanoseconds."""
     if is_remote(path):
         return int(_remote(path, "modified").timestamp() * 1e9)
     with os_errors(path):
@@ -66,12 +67,12 @@ def modified(path: str) -> int:
 
 
 def absolute(path: str) -> str:
-    """The path as it is found from any folder."""
+    """Return the path as it is found from any folder."""
     return str(path) if is_remote(path) else os.path.abspath(path)
 
 
 def matches(pattern: str) -> list[str]:
-    """Files that a glob pattern names, sorted; `**` stands for folders at any depth."""
+    """Return files that a glob pattern names, sorted; `**` stands for folders at any depth."""
     if is_remote(pattern):
         files, inner = _file_system(pattern)
         prefix = pattern.removesuffix(inner)
@@ -81,7 +82,7 @@ def matches(pattern: str) -> list[str]:
 
 
 def files_below(folder: str) -> list[str]:
-    """The files in a folder, at any depth, sorted, without hidden ones; see `walk`."""
+    """Return the files in a folder, at any depth, sorted, without hidden ones; see `walk`."""
     if is_remote(folder):
         files, inner = _file_system(folder)
         prefix = folder.removesuffix(inner)
@@ -91,7 +92,7 @@ def files_below(folder: str) -> list[str]:
 
 
 def list_folder(path: str) -> list[str]:
-    """Names in a folder, sorted; none where the folder does not exist."""
+    """List the names in a folder, sorted; none where the folder does not exist."""
     if not exists(path):
         return []
     names = _remote(path, "ls", detail=False) if is_remote(path) else os.listdir(path)
@@ -106,7 +107,7 @@ def make_folder(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes a file or a whole folder that a command made in a folder that it holds."""
+    """Remove a file or a whole folder that a command made in a folder that it holds."""
     if not is_remote(path):
         local_files.remove(path)
     elif exists(path):
@@ -114,7 +115,7 @@ def remove(path: str) -> None:
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Removes files, of remote ones several at a time, for they answer slowly."""
+    """Remove files, of remote ones several at a time, for they answer slowly."""
     paths = list(paths)
     local_files.remove(*(path for path in paths if not is_remote(path)))
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
@@ -122,7 +123,7 @@ def remove_all(paths: Iterable[str]) -> None:
 
 
 def remove_known(folder: str, names: re.Pattern) -> None:
-    """Removes what has these names in a folder that a command made, and the folder once it is
+    """Remove what has these names in a folder that a command made, and the folder once it is
     empty; a local link to a folder stays.
     """
     local = not is_remote(folder)
@@ -135,7 +136,7 @@ def remove_known(folder: str, names: re.Pattern) -> None:
 
 
 def set_aside(path: str) -> None:
-    """Renames a file or folder to NAME.~1~, or the next free number, and says so.
+    """Rename a file or folder to NAME.~1~, or the next free number, and says so.
 
     A store does that by copying; where it fails half way, both names have some of the files.
     """
@@ -181,7 +182,7 @@ def writing(path: str, overwrite: bool = False, own: bool = True):
 
 
 def check_free(path: str, overwrite: bool = False) -> None:
-    """Raises UserError where something stands at a path that is to be written (`files`)."""
+    """Raise UserError where something stands at a path that is to be written (`files`)."""
     if not is_remote(path):
         local_files.check_free(path, overwrite)
     elif not overwrite and exists(path):
@@ -191,7 +192,7 @@ def check_free(path: str, overwrite: bool = False) -> None:
 
 
 def reading(path: str) -> io.BufferedReader:
-    """Opens a file for reading bytes.
+    """Open a file for reading bytes.
 
     Raises:
       UserError: it is missing, no regular file, or cannot be opened.
@@ -203,7 +204,7 @@ def reading(path: str) -> io.BufferedReader:
 
 
 def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:
-    """Some bytes of a file, or all from `offset` on."""
+    """Return some bytes of a file, or all from `offset` on."""
     if is_remote(path):
         end = None if count is None else offset + count
         return _remote(path, "cat_file", start=offset, end=end)
@@ -213,19 +214,20 @@ def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:
 
 
 def sha256(path: str) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with reading(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(path: str) -> dict:
-    """What tells a file from others wherever it lies: name, size and, of a local one, SHA-256."""
+    """Return what tells a file from others wherever it lies: name, size and, of a local one,
+    SHA-256."""
     digest = {} if is_remote(path) else {"sha256": sha256(path)}
     return {"file": os.path.basename(path), "bytes": size(path), **digest}
 
 
 def check_unchanged(paths: Iterable[str], before: Iterable[dict]) -> None:
-    """Raises UserError where a file is no longer what its `fingerprint` said before it was read."""
+    """Raise UserError where a file is no longer what its `fingerprint` said before it was read."""
     for path, known in zip(paths, before, strict=True):
         if not exists(path) or not fingerprint(path).items() <= known.items():
             raise UserError(f"{path} changed while it was read; run again when nothing writes it")
@@ -255,7 +257,7 @@ def gzipped(file):
 
 
 def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **rules):
-    """The tokeniser of a vocabulary file; by its name, see `tokenization.load_tokenizer`.
+    """Return the tokeniser of a vocabulary file; by its name, see `tokenization.load_tokenizer`.
 
     Args:
       sha256: the digest that the file has to have; "": any.
@@ -273,7 +275,8 @@ def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **r
 
 
 def find_vocabulary(folder: str, required: bool = True) -> str:
-    """The path of the vocabulary beside records; "" where there is none and none is required.
+    """Return the path of the vocabulary beside records; "" where there is none and none is
+    required.
 
     Raises:
       UserError: there is none.
@@ -287,7 +290,7 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
 
 
 def write_tokenizer(path: str, tokenizer, overwrite: bool = False) -> str:
-    """Writes the vocabulary file of a tokeniser under any name; returns its SHA-256."""
+    """Write the vocabulary file of a tokeniser under any name; return its SHA-256."""
     with local_files.scratch() as folder:
         tokenizer.write(folder)
         copy = os.path.join(folder, tokenizer.file_name)
@@ -296,7 +299,7 @@ def write_tokenizer(path: str, tokenizer, overwrite: bool = False) -> str:
 
 
 def copy_file(path: str, target: str, overwrite: bool = False, own: bool = True) -> None:
-    """Copies a small file; either may be remote."""
+    """Copy a small file; either may be remote."""
     with writing(target, overwrite, own) as file:
         file.write(read_bytes(path))
 
@@ -304,7 +307,7 @@ def copy_file(path: str, target: str, overwrite: bool = False, own: bool = True)
 def write_json(
     path: str | os.PathLike, content: dict, overwrite: bool = False, own: bool = True
 ) -> str:
-    """Writes an object and, as its last field, the checksum of the others, which it returns."""
+    """Write an object and, as its last field, the checksum of the others, which it returns."""
     content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
     checksum = crc32c_json(content)
     text = json.dumps({**content, "checksum": checksum}, indent=1)
@@ -314,7 +317,7 @@ def write_json(
 
 
 def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
-    """The object of a file of `write_json`, its checksum verified where it has one.
+    """Return the object of a file of `write_json`, its checksum verified where it has one.
 
     Args:
       finite: whether NaN and infinite numbers are refused.
@@ -336,7 +339,7 @@ def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
 
 
 def is_written_here(path: str | os.PathLike) -> bool:
-    """Whether a file is a whole one of `write_json`: nobody else writes its checksum."""
+    """Return whether a file is a whole one of `write_json`: nobody else writes its checksum."""
     path = str(path)
     try:
         if not is_remote(path) and not os.path.isfile(path):
@@ -348,7 +351,7 @@ def is_written_here(path: str | os.PathLike) -> bool:
 
 
 def write_array(path: str, array: np.ndarray) -> int:
-    """Writes the array's raw bytes, little-endian; returns their CRC-32."""
+    """Write the array's raw bytes, little-endian; return their CRC-32."""
     data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view(np.uint8).data
     with writing(path) as file:
         file.write(data)
@@ -356,7 +359,7 @@ def write_array(path: str, array: np.ndarray) -> int:
 
 
 def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
-    """The array of a file of `write_array`: memory-mapped where local, read where remote.
+    """Return the array of a file of `write_array`: memory-mapped where local, read where remote.
 
     Raises:
       UserError: the bytes do not have the checksum.
@@ -375,7 +378,7 @@ def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
 
 
 def damaged(path: str) -> UserError:
-    """What to raise where a file of the pipeline's work does not have its checksum."""
+    """Return the error to raise where a file of the pipeline's work does not have its checksum."""
     return UserError(
         f"{path} is damaged (its checksum is wrong); remove the folder {os.path.dirname(path)} "
         f"and run again"
@@ -383,7 +386,7 @@ def damaged(path: str) -> UserError:
 
 
 def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
-    """Elements start to stop - 1 of a file of `write_array`."""
+    """Return elements start to stop - 1 of a file of `write_array`."""
     size = np.dtype(dtype).itemsize
     content = read_bytes(path, start * size, (stop - start) * size)
     if len(content) != (stop - start) * size:
@@ -392,13 +395,13 @@ def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
 
 
 def _remote(path: str, method: str, *arguments, **options):
-    """Calls a method of the path's file system."""
+    """Call a method of the path's file system."""
     files, inner = _file_system(path)
     return getattr(files, method)(inner, *arguments, **options)
 
 
 def _file_system(path: str):
-    """The fsspec file system of a remote path, and the path as that system calls it."""
+    """Return the fsspec file system of a remote path, and the path as that system calls it."""
     scheme = str(path).partition("://")[0]
     try:
         import fsspec

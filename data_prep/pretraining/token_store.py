@@ -70,7 +70,7 @@ class TokenStore:
         return self.manifest["splits"][split]
 
     def read(self, split: str, index: int) -> Block:
-        """Block `index` of a split, its checksums verified.
+        """Return block `index` of a split, its checksums verified.
 
         Raises:
           UserError: a file of the block is damaged.
@@ -90,7 +90,7 @@ def store_options(
     vocab_path: str,
     options: RecordOptions,
 ) -> dict:
-    """All that decides a store's content: two stores of equal options are equal.
+    """Return all that decides a store's content: two stores of equal options are equal.
 
     Input files count by content and name, without their folder: a moved corpus is the same one.
     """
@@ -116,7 +116,7 @@ def build(
     overwrite: bool = False,
     lock=None,
 ) -> TokenStore:
-    """Builds a store, continues a half-built one, or opens a finished one.
+    """Build a store, continues a half-built one, or open a finished one.
 
     Args:
       options: from `store_options` of the same inputs and vocabulary.
@@ -208,7 +208,7 @@ def _language_weights(options):
 
 
 def _block_tasks(options, inputs, dtype, parts, folder):
-    """Cuts the range of keys into blocks; returns tasks of `assemble`, some blocks each."""
+    """Cut the range of keys into blocks; return tasks of `assemble`, some blocks each."""
     documents = read_documents(parts)
     keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
     if not len(keys):
@@ -240,7 +240,7 @@ def _block_tasks(options, inputs, dtype, parts, folder):
 
 
 def _write_slices(parts, table, folder):
-    """Writes where each block begins in each chunk: tasks that carried it would fill the memory.
+    """Write where each block begins in each chunk: tasks that carried it would fill the memory.
 
     Returns the table's path and checksum; beside it lie the chunks' names.
     """
@@ -251,7 +251,8 @@ def _write_slices(parts, table, folder):
 
 
 def _held_out_documents(fraction, keys):
-    """How many documents, in the order of keys, are held out. Copies of one stay together."""
+    """Return how many documents, in the order of keys, are held out. Copies of one stay
+    together."""
     if not fraction:
         return 0
     documents, wanted = len(keys), max(2, round(fraction * len(keys)))
@@ -274,8 +275,8 @@ def _held_out_documents(fraction, keys):
 
 
 def _cuts(tokens, block_tokens, first, keys=None):
-    """Places of the block edges among documents in key order; every block has two documents, and
-    copies of one are in one block."""
+    """Return the places of the block edges among documents in key order; every block has two
+    documents, and copies of one are in one block."""
     if not len(tokens):
         return [first]
     ends = np.cumsum(tokens)

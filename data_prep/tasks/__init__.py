@@ -45,7 +45,7 @@ _OTHER_NAMES = {
 
 
 def get_task(name: str, data_dir: str = "", **task_options) -> Task:
-    """The task of that name; reads no file yet.
+    """Return the task of that name; reads no file yet.
 
     Case, `-`, `_` and `.` do not matter in the name ("SST-2" is "sst2"). `data_dir` is the folder
     of the official files; empty means TFDS for the tasks that TFDS has.
@@ -90,7 +90,7 @@ def class_of(name: str) -> type[Task]:
 
 
 def options_of(name: str) -> dict[str, inspect.Parameter]:
-    """The options of a task: {name: its parameter, with default and type}.
+    """Return the options of a task: {name: its parameter, with default and type}.
 
     Raises:
       UserError: there is no such task.
@@ -104,13 +104,14 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
 
 
 def docstring_of(name: str) -> str:
-    """What the constructors of a task say of its options."""
+    """Return what the constructors of a task say of its options."""
     documented = (each.__doc__ or "" for each in _constructors(_find(name)[1]))
     return "\n\n".join(map(inspect.cleandoc, documented))
 
 
 def _constructors(task_class) -> list:
-    """Those that take a task's options, the inherited first: one takes `**options` to hand on."""
+    """Return the constructors that take a task's options, the inherited first: one takes
+    `**options` to hand on."""
     found = []
     for each in (vars(one).get("__init__") for one in task_class.__mro__):
         if each is not None:
@@ -121,7 +122,7 @@ def _constructors(task_class) -> list:
 
 
 def _find(name: str):
-    """(name in the registry, class, options that the name stands for)."""
+    """Return (name in the registry, class, options that the name stands for)."""
     known = {_plain(key): key for key in task_names()}
     known |= {_plain(key): value for key, value in _OTHER_NAMES.items()}
     name = known.get(_plain(name), name)

@@ -83,7 +83,8 @@ class Column:
         return lengths.reshape(-1, self.choices).max(axis=1) if self.choices else lengths
 
     def padded(self, rows: np.ndarray, batch_size: int, length: int, fill: int) -> np.ndarray:
-        """int32 (or float32) [batch_size], [batch_size, length] or [batch_size, choices, length].
+        """Return int32 (or float32) [batch_size], [batch_size, length] or [batch_size, choices,
+        length].
 
         Lists of floats are label vectors of one length and are not padded to another.
         """
@@ -102,7 +103,7 @@ class Column:
         return padded.reshape(batch_size, self.choices, length) if self.choices else padded
 
     def mask(self, rows: np.ndarray, batch_size: int, length: int) -> np.ndarray:
-        """int32, 1 where `padded` holds a value of a list."""
+        """Return int32, 1 where `padded` holds a value of a list."""
         lists = self._list_rows(rows)
         lengths = np.zeros(batch_size * max(self.choices, 1), np.int64)
         lengths[: len(lists)] = self.offsets[lists + 1] - self.offsets[lists]
@@ -192,7 +193,7 @@ class FeatureSet:
 
     @classmethod
     def load(cls, path) -> "FeatureSet | None":
-        """What `save` wrote; None, with a message, where the file is damaged."""
+        """Load what `save` wrote; None, with a message, where the file is damaged."""
         try:
             arrays = array_files.read(path)
         except UserError as error:
@@ -206,7 +207,7 @@ class FeatureSet:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """The smallest of int8, int16, int32 that holds the values; float32 for floats."""
+    """Return the smallest of int8, int16, int32 that holds the values; float32 for floats."""
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
@@ -224,7 +225,7 @@ def featurize(
     cache_dir: str | os.PathLike | None = None,
     num_processes: int | None = None,
 ) -> FeatureSet:
-    """The features of all examples, in their order; the same for any number of processes.
+    """Return the features of all examples, in their order; the same for any number of processes.
 
     Args:
       cache_dir: where to keep the result and to look for it first; None: nowhere.
@@ -273,7 +274,7 @@ def _look_for_unknown(features: FeatureSet, tokenizer, name: str) -> None:
 
 
 def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:
-    """The hash of everything that decides the features."""
+    """Return the hash of everything that decides the features."""
     digest = hashlib.sha256()
     options = [task.name, task.settings(), max_seq_length]
     code = f"{_own_code(type(task))} {splitter_version('en')}"
@@ -347,7 +348,7 @@ def _features_of_chunk(task, start: int, examples: list, tokenizer, max_seq_leng
 
 
 def feature_cache() -> pathlib.Path:
-    """Folder of featurised data, shared by all runs of a user."""
+    """Return folder of featurised data, shared by all runs of a user."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     default = pathlib.Path(base) / "official_bert" / "features"
     return pathlib.Path(os.environ.get("OFFICIAL_BERT_CACHE") or default)
@@ -377,7 +378,7 @@ def _own_code(kind: type) -> str:
 
 @functools.cache
 def code_hash(*files: pathlib.Path) -> str:
-    """Of the code that this process runs, whatever is written to its files meanwhile."""
+    """Hash the code that this process runs, whatever is written to its files meanwhile."""
     digest = hashlib.sha256()
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def classification_scores(gold: list, predicted: list, labels: list) -> dict[str, float]:
-    """accuracy, f1 (of the second of two labels, the positive one), macro_f1, matthews.
+    """Return accuracy, f1 (of the second of two labels, the positive one), macro_f1, matthews.
 
     `f1` is there for two labels only. A class that is never predicted has precision and F1 zero;
     one that is neither there nor predicted has no F1 and does not count in the mean.
@@ -28,7 +28,7 @@ def classification_scores(gold: list, predicted: list, labels: list) -> dict[str
 
 
 def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, float]:
-    """pearson, spearman (0 where one side is constant) and mean_squared_error."""
+    """Return pearson, spearman (0 where one side is constant) and mean_squared_error."""
     from scipy import stats
 
     gold, predicted = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
@@ -43,7 +43,7 @@ def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, fl
 
 
 def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels].
+    """Return micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels].
 
     As above, a label that no example has and no prediction names does not count in macro_f1.
     """
@@ -67,8 +67,8 @@ def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
 
 
 def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str, float]:
-    """precision_at_K, recall_at_K and f1_at_K: of the K labels of each example that are thought
-    likeliest (Lee and Hsiang 2020, "PatentBERT"), counted over all examples.
+    """Return precision_at_K, recall_at_K and f1_at_K: of the K labels of each example that are
+    thought likeliest (Lee and Hsiang 2020, "PatentBERT"), counted over all examples.
 
     Args:
       gold: 0/1 [examples, labels].
@@ -85,8 +85,8 @@ def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str,
 
 
 def set_scores(gold: set, found: dict, labels: list[str]) -> dict[str, float]:
-    """f1, jaccard and pr_auc (average precision) of one set; 1 where there is nothing to find and
-    nothing is found.
+    """Return f1, jaccard and pr_auc (average precision) of one set; 1 where there is nothing to
+    find and nothing is found.
 
     Args:
       found: {"medications": those that are chosen, "probabilities": of all `labels`}.
@@ -102,7 +102,8 @@ def set_scores(gold: set, found: dict, labels: list[str]) -> dict[str, float]:
 
 
 def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, float]:
-    """Entity-level f1, precision and recall (micro), and token accuracy, of IOB tag sequences.
+    """Return Entity-level f1, precision and recall (micro), and token accuracy, of IOB tag
+    sequences.
 
     seqeval's default mode reads tags as conlleval does: an I- after O or after another type begins
     an entity too.
@@ -134,7 +135,7 @@ def tag_accuracy(gold: list[list[str]], predicted: list[list[str]]) -> float:
 
 
 def entity_per_class(gold, predicted) -> dict[str, dict[str, float]]:
-    """{entity type: {"precision", "recall", "f1", "support"}} of IOB tag sequences."""
+    """Return {entity type: {"precision", "recall", "f1", "support"}} of IOB tag sequences."""
     import warnings
 
     from seqeval import metrics
@@ -150,7 +151,7 @@ def entity_per_class(gold, predicted) -> dict[str, dict[str, float]]:
 
 
 def confusion(gold: list, predicted: list, labels: list) -> dict:
-    """{"labels", "counts": rows of gold labels, columns of predicted ones}."""
+    """Return {"labels", "counts": rows of gold labels, columns of predicted ones}."""
     from sklearn import metrics
 
     counts = metrics.confusion_matrix(gold, predicted, labels=labels)
@@ -158,7 +159,8 @@ def confusion(gold: list, predicted: list, labels: list) -> dict:
 
 
 def per_class(gold, predicted, labels: list) -> dict[str, dict[str, float]]:
-    """{label: {"precision", "recall", "f1", "support"}}; for multi-label, of two 0/1 arrays."""
+    """Return {label: {"precision", "recall", "f1", "support"}}; for multi-label, of two 0/1
+    arrays."""
     from sklearn import metrics
 
     which = labels

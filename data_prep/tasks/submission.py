@@ -60,7 +60,7 @@ LEADERBOARD_TASKS = (
 
 
 def paper_average(scores: dict[str, dict[str, float]]) -> float:
-    """Table 1's average of `{task: {metric: score}}`; MNLI mismatched is "mnli_mismatched".
+    """Return table 1's average of `{task: {metric: score}}`; MNLI mismatched is "mnli_mismatched".
 
     Raises:
       UserError: a column is missing.
@@ -69,14 +69,14 @@ def paper_average(scores: dict[str, dict[str, float]]) -> float:
 
 
 def leaderboard_average(scores: dict[str, dict[str, float]]) -> float:
-    """The leaderboard's score. Raises like `paper_average`."""
+    """Return the leaderboard's score. Raises like `paper_average`."""
     return _mean(
         [_mean([_score(scores, *column) for column in columns]) for columns in LEADERBOARD_TASKS]
     )
 
 
 def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
-    """{task: {metric: score}} of finished fine-tuning runs, as the averages take them.
+    """Return {task: {metric: score}} of finished fine-tuning runs, as the averages take them.
 
     Raises:
       UserError: a folder is no finished run, or a task has two.
@@ -93,7 +93,7 @@ def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
 
 
 def find_predictions(runs: list[str]) -> list[str]:
-    """The submission files in the folders of fine-tuning runs, those of dev splits left out.
+    """Return the submission files in the folders of fine-tuning runs, those of dev splits left out.
 
     Raises:
       UserError: a folder is no finished run, or holds no predictions for a test set.
@@ -115,7 +115,7 @@ def find_predictions(runs: list[str]) -> list[str]:
 def write_zip(
     paths: list[str], zip_path: str, allow_missing: bool = False, overwrite: bool = False
 ) -> list[str]:
-    """Zips prediction files (as `Glue.write` names them); returns the names that are missing.
+    """Zip prediction files (as `Glue.write` names them); return the names that are missing.
 
     The leaderboard takes only complete submissions.
 

@@ -116,7 +116,7 @@ def _squad_columns(task, exact, f1, changes) -> tuple[Column, Column]:
 
 
 def grid(scale: str, name: str, title: str, columns, notes) -> Ablation:
-    """The table at a scale; `columns` are those of the paper's scale for BERT base."""
+    """Return the table at a scale; `columns` are those of the paper's scale for BERT base."""
     table = Ablation(
         name, title, scale, columns=tuple(columns), notes=tuple(notes), data_dir=DATA_DIR
     )
@@ -125,7 +125,8 @@ def grid(scale: str, name: str, title: str, columns, notes) -> Ablation:
 
 
 def column(label, task, metric, folder, **changes) -> Column:
-    """The paper's column with section 4.1's hyper-parameters where `changes` says nothing else."""
+    """Return the paper's column with section 4.1's hyper-parameters where `changes` says nothing
+    else."""
     usual = FinetuneConfig(save_model=False)
     return task_column(usual, label, task, metric, folder, paper=label, **changes)
 

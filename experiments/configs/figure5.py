@@ -135,7 +135,7 @@ def get_config(scale: str = "smoke") -> Ablation:
 
 
 def _half(rows, steps) -> str:
-    """The row nearest to half of the steps."""
+    """Return the row nearest to half of the steps."""
     return min(zip(rows, steps, strict=True), key=lambda pair: abs(pair[1] - steps[-1] / 2))[
         0
     ].label

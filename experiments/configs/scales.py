@@ -69,17 +69,18 @@ class Scale:
 
     @property
     def left_to_right(self) -> PretrainConfig:
-        """What BERT is compared with: the same model, left to right and without NSP."""
+        """The model that BERT is compared with: the same, left to right and without NSP."""
         bert = dataclasses.replace(self.bert.bert, attention_direction="left_to_right")
         return dataclasses.replace(self.bert, bert=bert, objectives=self.predicting("next_token"))
 
     def predicting(self, name: str) -> tuple[str | dict, ...]:
-        """The objective of that name alone, asked at `left_to_right_fraction` of the positions."""
+        """Return the objective of that name alone, asked at `left_to_right_fraction` of the
+        positions."""
         fraction = self.left_to_right_fraction
         return ({"name": name, "fraction": fraction} if fraction < 1 else name,)
 
     def tasks(self, *names: str) -> tuple[Column, ...]:
-        """The columns of those names that this scale has, in the order asked for.
+        """Return the columns of those names that this scale has, in the order asked for.
 
         Raises:
           UserError: no scale has a column of a name.
@@ -94,11 +95,11 @@ class Scale:
         return tuple(self.columns[name] for name in names if name in self.columns)
 
     def lacks(self, *names: str) -> tuple[str, ...]:
-        """Those of the names that `tasks` leaves out."""
+        """Return those of the names that `tasks` leaves out."""
         return tuple(name for name in names if name not in self.columns)
 
     def fields(self) -> dict:
-        """What every Ablation at this scale takes over."""
+        """Return the fields that every Ablation at this scale takes over."""
         return {
             "scale": self.name,
             "corpus": self.corpus,
@@ -111,7 +112,7 @@ class Scale:
 
 
 def get_scale(name: str, **more) -> Scale:
-    """The scale of that name; `more`: the functions that make a table's own."""
+    """Return the scale of that name; `more`: the functions that make a table's own."""
     return choose_scale(SCALES | more, name)
 
 
@@ -267,7 +268,7 @@ def wikipedia_and_novels(vocab_size: int) -> Corpus:
 
 
 def _one_gpu(name, bert, seeds, columns, records, **fields) -> Scale:
-    """A scale of one GPU; `records`: (name, length, predictions) of each set."""
+    """Return a scale of one GPU; `records`: (name, length, predictions) of each set."""
     return Scale(
         name=name,
         corpus=wikipedia_and_novels(vocab_size=16_384),
@@ -309,7 +310,8 @@ SHORT_RECORDS = _records("length 16", 16, 3, dupe_factor=1)
 
 
 def _two_cores(name: str, steps: tuple[int, int], seeds: tuple[int, ...], columns: dict) -> Scale:
-    """A scale of two cores: steps of the phases at lengths 16 and 64, and pre-training seeds."""
+    """Return a scale of two cores: steps of the phases at lengths 16 and 64, and pre-training
+    seeds."""
     short, long = steps
     bert = dataclasses.replace(
         _OWN,
@@ -354,7 +356,7 @@ def _night() -> Scale:
 
 
 def snli() -> Scale:
-    """cpu with SNLI alone, in the place of the paper's MNLI, for tables of MNLI."""
+    """Return cpu with SNLI alone, in the place of the paper's MNLI, for tables of MNLI."""
     return dataclasses.replace(_cpu(), name="snli", columns={SNLI.label: SNLI})
 
 

@@ -88,14 +88,14 @@ def get_config(scale: str = "33m") -> Ablation:
 
 
 def checkpoints(row: str) -> tuple[str, ...]:
-    """The kept models of a row, by pre-training seed: what `official_bert.load` takes."""
+    """Return the kept models of a row, by pre-training seed: what `official_bert.load` takes."""
     stem = {BERT: "bert", NO_NSP: "no-nsp", LTR: "ltr"}[row]
     names = [f"{stem}-seed-{seed}" for seed in (1, 2, 3)]
     return tuple(IN_THE_PACKAGE.get(name, str(CHECKPOINTS / name)) for name in names)
 
 
 def _gaps(scale: Scale, sizes) -> tuple[Curve, ...]:
-    """The differences that the claims are about, as lines against the steps."""
+    """Return the differences that the claims are about, as lines against the steps."""
     asked = [(column, BERT, NO_NSP) for column in OF_NSP]
     asked += [(column, NO_NSP, LTR) for column in (*OF_PAPER, *OWN, "cloze")]
     return tuple(
@@ -111,7 +111,8 @@ def _gaps(scale: Scale, sizes) -> tuple[Curve, ...]:
 
 
 def _branches(name, pretrain, sizes, scale):
-    """The trunk's stretches, each beginning where the one before ends, and a decay behind each."""
+    """Return the trunk's stretches, each beginning where the one before ends, and a decay behind
+    each."""
     seeds, before, found = scale.pretrain_seeds, "", []
     if scale.checkpoints:
         return [
@@ -165,7 +166,7 @@ def _claims(scale: Scale, size: str):
 
 
 def _both_tasks(scale: Scale, size: str) -> Claim:
-    """Asked when the series had run."""
+    """Return asked when the series had run."""
     text = "BERT is better than the left-to-right model without next sentence prediction"
     columns = [column for column in OF_PAPER if column in scale.columns]
     asked = each(columns, f"{BERT}, {size}", f"{LTR}, {size}")
@@ -207,7 +208,8 @@ def _two_cores(name: str) -> Scale:
 
 
 def kept() -> Scale:
-    """33m, with the models that are kept in place of its pre-trainings; it has no records."""
+    """Return 33m, with the models that are kept in place of its pre-trainings; it has no
+    records."""
     made = _two_cores("33m")
     models = {name: checkpoints(name) for name in (BERT, NO_NSP, LTR)}
     return dataclasses.replace(
@@ -228,7 +230,8 @@ def _folds():
 
 
 def _labels():
-    """As many steps on SQuAD as in the series, of all the questions that there are, and MNLI."""
+    """Return columns with as many steps on SQuAD as in the series, of all the questions that there
+    are, and MNLI."""
     chosen = kept()
     squad = chosen.columns["SQuAD"].changed(
         task_options={"train_file": SQUAD_PARTS, **ONE_WINDOW},

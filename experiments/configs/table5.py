@@ -197,7 +197,8 @@ def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
 
 
 def _squad() -> Scale:
-    """The scale night for SQuAD alone, fine-tuned until a pilot's BERT was past its plateau there.
+    """Return the scale night for SQuAD alone, fine-tuned until a pilot's BERT was past its plateau
+    there.
 
     The pre-trainings are new: the scores of night's own are known (experiments/results/PLAN.md).
     """
@@ -211,7 +212,8 @@ def _squad() -> Scale:
 
 
 def _larger() -> Scale:
-    """The scale gpu on more text, with the paper's own vocabulary and rows of its own tasks."""
+    """Return the scale gpu on more text, with the paper's own vocabulary and rows of its own
+    tasks."""
     gpu = get_scale("gpu")
     texts = Text(("corpus/wikipedia_2015/wiki15_0[0-7].txt.xz",), layout="articles")
     squad = gpu.columns["SQuAD"].changed(
@@ -263,7 +265,7 @@ def _larger() -> Scale:
 
 
 def _checkpoints() -> Scale:
-    """The models of 33 million tokens (`series`) on the tasks of the embedded sample."""
+    """Return the models of 33 million tokens (`series`) on the tasks of the embedded sample."""
     smoke, kept = get_scale("smoke"), series.kept()
     names = smoke.columns["names"].changed(max_train_examples=0, num_train_epochs=2.0)
     # Batch, epochs, rate and Adam's correction are those that single runs of BERT learnt most with
@@ -308,7 +310,7 @@ def _checkpoints() -> Scale:
 
 
 def _quickstart() -> Scale:
-    """The smoke scale with six times the steps, and all examples of the embedded tasks."""
+    """Return the smoke scale with six times the steps, and all examples of the embedded tasks."""
     smoke = get_scale("smoke")
     bert = dataclasses.replace(
         smoke.bert,

@@ -16,7 +16,7 @@ from official_bert.backend import place_hash
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def dropout(x, rate: float, seed):
-    """`randomness.dropout`, the mask drawn anew in the backward pass and never stored."""
+    """Return `randomness.dropout`, the mask drawn anew in the backward pass and never stored."""
     return x * place_hash.factors(x, rate, seed)
 
 

@@ -78,7 +78,7 @@ def padded_length(length: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """What a kernel knows when it is traced."""
+    """The sizes and options that a kernel knows when it is traced."""
 
     rate: float
     length: int  # before it was padded

@@ -22,7 +22,8 @@ _MOST_TIMES = 4  # a model may be so many times as large as its weights file
 
 
 def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """`fields` and, under "checksums", the CRC-32C of all other files below the folder and of them.
+    """Return `fields` and, under "checksums", the CRC-32C of all other files below the folder and
+    of them.
 
     Args:
       folder: the folder, complete but for the JSON file that the fields are for.
@@ -38,7 +39,7 @@ def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any])
 def check_folder(
     folder: str | os.PathLike, name: str, fields: dict[str, Any], required: bool = False
 ) -> None:
-    """Compares a folder with the checksums in its file `name`, whose contents are `fields`.
+    """Compare a folder with the checksums in its file `name`, whose contents are `fields`.
 
     Args:
       required: whether a folder without checksums is an error, or only gets a warning.
@@ -74,7 +75,7 @@ def check_folder(
 def check_size(
     config: BertConfig, settings: dict[str, Any], numbers: int, source: str | os.PathLike
 ) -> None:
-    """Compares the size of the model that a configuration asks for with that of its weights.
+    """Compare the size of the model that a configuration asks for with that of its weights.
 
     Called before anything is built: a few bytes of JSON could otherwise ask for all memory.
 
@@ -95,7 +96,7 @@ def check_size(
 
 
 def check_type(name: str, what: str, source: str | os.PathLike) -> None:
-    """Whether numbers of the type called `name` are a model's weights as they are.
+    """Check that numbers of the type called `name` can be a model's weights as they are.
 
     Raises:
       UserError: they are whole numbers or of eight bits (a quantised model's, which mean nothing

@@ -44,7 +44,7 @@ _TOKENIZER, _PIECES_FILE = "tokenizer.json", ("assets", "tokenizer", "vocabulary
 def import_keras_hub(
     preset, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """A `resolve.Importer` of KerasHub's presets.
+    """Return a `resolve.Importer` of KerasHub's presets.
 
     A preset is a folder that `save_to_preset` wrote, or a name such as "bert_tiny_en_uncased",
     which KerasHub downloads. It has no head. GELU is what KerasHub computes; "erf" is for a BERT
@@ -75,7 +75,7 @@ def from_backbone(
     where: str = "backbone",
     **encoder_options,
 ) -> LoadedModel:
-    """The same as `import_keras_hub` from a backbone of `keras_hub.models` in memory."""
+    """Return the same as `import_keras_hub` from a backbone of `keras_hub.models` in memory."""
     import keras
 
     check_choice("head", head or "none", ("none", "pretraining"))
@@ -100,7 +100,8 @@ def from_backbone(
 
 
 def to_backbone(model):
-    """The backbone of `keras_hub.models` that computes the model's encoder, with its weights.
+    """Return the backbone of `keras_hub.models` that computes the model's encoder, with its
+    weights.
 
     Raises:
       UserError: KerasHub's backbone cannot compute what this encoder computes.
@@ -123,7 +124,7 @@ def to_backbone(model):
 
 
 def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
-    """A `resolve.Exporter` to a preset, for `Backbone.from_preset(folder)` and
+    """Return a `resolve.Exporter` to a preset, for `Backbone.from_preset(folder)` and
     `Tokenizer.from_preset(folder)`."""
     model = model_folder.kept(model)
     backbone = to_backbone(model)
@@ -151,12 +152,12 @@ def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -
 
 
 def is_preset_folder(folder: str | os.PathLike) -> bool:
-    """Whether `folder` is a preset that KerasHub saved."""
+    """Return whether `folder` is a preset that KerasHub saved."""
     return is_json_object(Path(folder) / "config.json", "registered_name", "class_name")
 
 
 def preset_names() -> list[str]:
-    """Presets of BERT and its successors that the installed KerasHub can download.
+    """Return presets of BERT and its successors that the installed KerasHub can download.
 
     They stand in KerasHub's sources, which are read: to import it takes many seconds.
     """
@@ -173,7 +174,8 @@ def preset_names() -> list[str]:
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
-    """A folder's weights, after a look at what KerasHub would believe: the class and its size."""
+    """Return a folder's weights, after a look at what KerasHub would believe: the class and its
+    size."""
     path, weights = folder / "config.json", folder / "model.weights.h5"
     fields = _object_of(path, *members.backbones())
     kind, shape = members.backbones()[fields["class_name"]], field(fields, "config", dict, path)
@@ -190,7 +192,7 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
 
 
 def _object_of(path: Path, *expected: str) -> dict:
-    """What a JSON file of Keras says of an object, which must be of one of KerasHub's classes."""
+    """Read a JSON file of Keras about an object, which must be of one of KerasHub's classes."""
     fields = read_json(path)
     name = field(fields, "class_name", str, path)
     module = field(fields, "module", str, path) if fields.get("module") is not None else ""
@@ -242,7 +244,7 @@ def _our_tokenizer(
     vocab: str | os.PathLike | None = None,
     do_lower_case: bool | None = None,
 ) -> Tokenizer | None:
-    """The tokeniser of a preset's folder or name; None where it has none.
+    """Return the tokeniser of a preset's folder or name; None where it has none.
 
     Args:
       backbone: whose tokeniser it is.

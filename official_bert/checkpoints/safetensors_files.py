@@ -23,7 +23,7 @@ CHECKSUMS = "official_bert_crc32c"
 def open_all(
     paths: Iterable[Path], stack: contextlib.ExitStack
 ) -> tuple[dict[str, tuple[int, ...]], Callable[[str], np.ndarray]]:
-    """({name: shape}, function that reads a name) of the tensors of one or more files.
+    """Return ({name: shape}, function that reads a name) of the tensors of one or more files.
 
     Args:
       stack: closes the files, which are read when they are asked for.
@@ -59,7 +59,7 @@ def open_all(
 
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata: str) -> None:
-    """Writes tensors, bfloat16 as float32, which holds the same; checksums where there is metadata.
+    """Write tensors, bfloat16 as float32, which holds the same; checksums where there is metadata.
 
     A file of a folder that has checksums of its files needs none of its own.
     """
@@ -82,7 +82,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
 
 
 def _sort_metadata(file: IO[bytes]) -> None:
-    """Gives the metadata an order; the library's is another in each process."""
+    """Give the metadata an order; the library's is another in each process."""
     size = int.from_bytes(file.read(8), "little")
     header = json.loads(file.read(size))
     metadata = dict(sorted(header.pop("__metadata__", {}).items()))

@@ -37,7 +37,7 @@ _UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp", re.DOTALL)  # what `besid
 
 @contextlib.contextmanager
 def beside(path: str | os.PathLike, overwrite: bool = False, own: bool = False) -> Iterator[Path]:
-    """Yields a path of the same name in a new folder beside `path`, for a file or a folder.
+    """Yield a path of the same name in a new folder beside `path`, for a file or a folder.
 
     What the block makes there, and all else that it puts into that folder, is renamed to its place
     when the block succeeds. After an error nothing is left behind, and what stood at the places is
@@ -76,7 +76,7 @@ def beside(path: str | os.PathLike, overwrite: bool = False, own: bool = False) 
 def atomic_write(
     path: str | os.PathLike, mode: str = "w", overwrite: bool = False, own: bool = False
 ) -> Iterator[IO]:
-    """Opens a new file, which is at `path` when the block succeeds (`beside`).
+    """Open a new file, which is at `path` when the block succeeds (`beside`).
 
     Text is UTF-8 with "\\n" line ends. A device, a pipe and the process's own streams get the bytes
     themselves.
@@ -100,18 +100,18 @@ def atomic_write(
 def write_text(
     path: str | os.PathLike, text: str, overwrite: bool = False, own: bool = False
 ) -> None:
-    """Writes a file of text as `atomic_write` does."""
+    """Write a file of text as `atomic_write` does."""
     with atomic_write(path, overwrite=overwrite, own=own) as file:
         file.write(text)
 
 
 def write_json(path: str | os.PathLike, contents: Any, indent: int = 2, own: bool = False) -> None:
-    """Writes a file of JSON as `atomic_write` does."""
+    """Write a file of JSON as `atomic_write` does."""
     write_text(path, json.dumps(contents, indent=indent, ensure_ascii=False) + "\n", own=own)
 
 
 def appending(path: str | os.PathLike, mode: str = "a") -> IO:
-    """Opens a file of a folder that the command holds at its end, or a new one.
+    """Open a file of a folder that the command holds at its end, or a new one.
 
     Raises:
       UserError: it is a link or another kind of file, or cannot be written.
@@ -129,7 +129,7 @@ def appending(path: str | os.PathLike, mode: str = "a") -> IO:
 
 
 def patching(path: Path) -> IO[bytes]:
-    """Opens a file that this process has just made in a folder of `beside`, to change bytes."""
+    """Open a file that this process has just made in a folder of `beside`, to change bytes."""
     return open(path, "r+b")
 
 
@@ -137,7 +137,7 @@ def patching(path: Path) -> IO[bytes]:
 def atomic_folder(
     path: str | os.PathLike, overwrite: bool = False, size: int = 0, own: bool = False
 ) -> Iterator[Path]:
-    """Yields a new folder, which is at `path` when the block succeeds (`beside`).
+    """Yield a new folder, which is at `path` when the block succeeds (`beside`).
 
     An empty folder that stands there gives it its mode. Of several processes that make a folder of
     one name at once, one succeeds.
@@ -158,7 +158,7 @@ def atomic_folder(
 
 
 def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
-    """Raises UserError where something stands at a local path that is to be written.
+    """Raise UserError where something stands at a local path that is to be written.
 
     An empty folder does not count, nor does what bytes can be sent to. With `overwrite` only what
     cannot be renamed is refused.
@@ -182,7 +182,7 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
 
 
 def set_aside(path: str | os.PathLike) -> None:
-    """Renames what stands at a path to NAME.~1~, or the next free number, and says so."""
+    """Rename what stands at a path to NAME.~1~, or the next free number, and says so."""
     target = named_path(path)
     check_free(path, overwrite=True)
     if _is_stream(target):
@@ -198,7 +198,7 @@ def set_aside(path: str | os.PathLike) -> None:
 
 
 def make_folder(path: str | os.PathLike) -> None:
-    """Makes a folder and those above it; each is on the disk when its parent is synced.
+    """Make a folder and those above it; each is on the disk when its parent is synced.
 
     Raises:
       UserError: it is a file, or cannot be made.
@@ -213,7 +213,7 @@ def make_folder(path: str | os.PathLike) -> None:
 
 
 def remove(*paths: str | os.PathLike) -> None:
-    """Removes files and folders that a command made inside a folder that it holds.
+    """Remove files and folders that a command made inside a folder that it holds.
 
     A link goes, and not what it leads to.
     """
@@ -226,7 +226,7 @@ def remove(*paths: str | os.PathLike) -> None:
 
 
 def remove_empty(folder: str | os.PathLike) -> None:
-    """Removes a folder that a command made, unless something is in it."""
+    """Remove a folder that a command made, unless something is in it."""
     with contextlib.suppress(OSError):
         os.rmdir(folder)
 
@@ -237,7 +237,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def remove_unfinished(folder: str | os.PathLike, names: re.Pattern) -> None:
-    """Removes the folders that killed processes left in a folder which this one holds.
+    """Remove the folders that killed processes left in a folder which this one holds.
 
     Args:
       names: of what they were writing there (`beside`).
@@ -256,7 +256,7 @@ def scratch() -> Iterator[Path]:
 
 
 def allocate(path: str | os.PathLike) -> None:
-    """Gives a file that was made longer than its bytes its place on the disk, before it is mapped
+    """Give a file that was made longer than its bytes its place on the disk, before it is mapped
     into memory: where there is none, a mapped file would end the process (SIGBUS).
 
     Raises:
@@ -273,7 +273,7 @@ def _backup(target: Path) -> Path:
 
 
 def _put(made: Path, target: Path, shown: Path, overwrite: bool, own: bool) -> None:
-    """Gives a complete file or folder its name, and the mode of what stood there."""
+    """Give a complete file or folder its name, and the mode of what stood there."""
     there = os.path.lexists(target)
     if there and not target.is_symlink() and target.is_dir() == made.is_dir():
         os.chmod(made, stat.S_IMODE(target.stat().st_mode))
@@ -328,7 +328,7 @@ def _stream(path: Path) -> int | None:
 
 
 def _sync_all(path: Path) -> None:
-    """Waits until a file, or a folder and all files in it, are on the disk."""
+    """Wait until a file, or a folder and all files in it, are on the disk."""
     for folder, _, names in os.walk(path, topdown=False):
         for each in (*names, ""):
             if not os.path.islink(each := os.path.join(folder, each)):
@@ -338,7 +338,7 @@ def _sync_all(path: Path) -> None:
 
 
 def _reserve(handle: int, size: int) -> None:
-    """Raises OSError where the disk has no place for so many bytes: what other libraries do when
+    """Raise OSError where the disk has no place for so many bytes: what other libraries do when
     it runs full in their hands is everything from a message to the end of the process."""
     if size and hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, size)

@@ -26,7 +26,8 @@ _HALVES = re.compile("[\ud800-\udfff]")
 def read_json(
     path: str | os.PathLike, kind: type | None = dict, finite: bool = True, missing: str = ""
 ) -> Any:
-    """The contents of a JSON file of `MOST_BYTES` at most; halves of surrogate pairs become U+FFFD.
+    """Return the contents of a JSON file of `MOST_BYTES` at most; halves of surrogate pairs become
+    U+FFFD.
 
     Args:
       kind: dict or list, what the file must hold; None for any value.
@@ -45,7 +46,7 @@ def read_json(
 def parse_json(
     content: bytes | str, where: str, kind: type | None = dict, finite: bool = True
 ) -> Any:
-    """The value that JSON text stands for; `where` starts the message of an error.
+    """Return the value that JSON text stands for; `where` starts the message of an error.
 
     Raises:
       UserError: as `read_json`.
@@ -70,7 +71,8 @@ def parse_json(
 
 
 def whole_characters(value: Any, text: str) -> Any:
-    """`value`, parsed of `text`, with U+FFFD for halves of surrogate pairs: no file holds them."""
+    """Return `value`, parsed of `text`, with U+FFFD for halves of surrogate pairs: no file holds
+    them."""
     if "\\ud" not in text and "\\uD" not in text:  # the escape is the only way to one
         return value
     return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
@@ -79,7 +81,7 @@ def whole_characters(value: Any, text: str) -> Any:
 def field(
     fields: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str | os.PathLike
 ) -> Any:
-    """`fields[name]`, of the expected kind; a bool is no number.
+    """Return `fields[name]`, of the expected kind; a bool is no number.
 
     Raises:
       UserError: the field is missing or of another kind; the message names file and field.
@@ -94,7 +96,7 @@ def field(
 def list_of(
     fields: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str | os.PathLike
 ) -> list[Any]:
-    """`fields[name]`, a list of values of one kind.
+    """Return `fields[name]`, a list of values of one kind.
 
     Raises:
       UserError: as `field`.
@@ -162,7 +164,8 @@ def _finite(text: str) -> float:
 
 
 def is_json_object(path: str | os.PathLike, *names: str) -> bool:
-    """Whether the file is a JSON object with one of these fields; False where it cannot be read."""
+    """Return whether the file is a JSON object with one of these fields; False where it cannot be
+    read."""
     try:
         fields = read_json(Path(path))
     except UserError:

@@ -74,7 +74,7 @@ class FolderLock:
             )
 
     def begin_anew(self) -> None:
-        """Renames the folder as --overwrite does (`files.set_aside`); holds a new one in its place.
+        """Rename the folder as --overwrite does (`files.set_aside`); hold a new one in its place.
 
         Raises:
           UserError: the folder cannot be renamed, or another process was faster to make a new one.
@@ -84,13 +84,13 @@ class FolderLock:
         self._acquire()
 
     def release(self) -> None:
-        """Lets go; the file stays, so that all who wait see the same one."""
+        """Let go; the file stays, so that all who wait see the same one."""
         self._file.release(force=True)
 
 
 @contextlib.contextmanager
 def exclusive(folder: str | os.PathLike, seconds: float = SECONDS) -> Iterator[FolderLock]:
-    """Makes `folder` where it is missing and holds its lock, until the process ends at the latest.
+    """Make `folder` where it is missing and hold its lock, until the process ends at the latest.
 
     The file in it says who holds it. Where a file system has no locks, everybody gets them.
 
@@ -109,7 +109,7 @@ def exclusive(folder: str | os.PathLike, seconds: float = SECONDS) -> Iterator[F
 
 
 def shared(folder: str | os.PathLike) -> io.FileIO | None:
-    """Holds an existing folder against processes that would write to it (`exclusive`).
+    """Hold an existing folder against processes that would write to it (`exclusive`).
 
     Returns: the open file of the lock, which ends with it; None where the file system takes no lock
       of this user.
@@ -133,7 +133,7 @@ def shared(folder: str | os.PathLike) -> io.FileIO | None:
 
 
 def is_locked(folder: str | os.PathLike) -> bool:
-    """Whether a process holds the lock of a folder."""
+    """Return whether a process holds the lock of a folder."""
     with contextlib.suppress(OSError):
         handle = os.open(Path(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -154,7 +154,7 @@ def _in_use(path: Path) -> UserError:
 
 
 def _check_ours(handle: int, path: Path) -> None:
-    """Raises UserError where the open file at a lock's path is someone else's."""
+    """Raise UserError where the open file at a lock's path is someone else's."""
     state = os.fstat(handle)
     plain = stat.S_ISREG(state.st_mode) and state.st_nlink < 2
     if not plain or os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
@@ -162,7 +162,7 @@ def _check_ours(handle: int, path: Path) -> None:
 
 
 def _sign(handle: int) -> None:
-    """Writes who holds a lock into its file."""
+    """Write who holds a lock into its file."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300]
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     text = f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"

@@ -18,7 +18,7 @@ def check_outputs(
     work: Iterable[str | os.PathLike] = (),
     overwrite: bool = False,
 ) -> None:
-    """Checks where a command reads and where it will write; called once by each.
+    """Check where a command reads and where it will write; called once by each.
 
     Paths that are empty or "-" do not count, and of remote ones (with "://") only their names do.
 
@@ -53,7 +53,7 @@ def check_outputs(
 
 
 def members(path: str | os.PathLike) -> list[str]:
-    """The files right in a folder, of which a command reads some and which an output may lie
+    """Return the files right in a folder, of which a command reads some and which an output may lie
     beside; of anything else itself."""
     if is_remote(path) or not os.path.isdir(path):
         return [str(path)]
@@ -61,7 +61,7 @@ def members(path: str | os.PathLike) -> list[str]:
 
 
 def _relation(source, output, is_file: bool) -> str:
-    """How writing `output` could change `source`, or what it reads the next time; "" if not."""
+    """Say how writing `output` could change `source`, or what it reads the next time; "" if not."""
     read, written = (Path(p if is_remote(p) else os.path.realpath(p)) for p in (source, output))
     if not is_remote(source) and not os.path.lexists(source):  # a pattern, or a preset's name
         path, pattern = str(written), str(read)

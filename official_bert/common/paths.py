@@ -11,7 +11,7 @@ OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
 def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
-    """The file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
+    """Return the file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
 
     What no file can be called (control characters, over 255 bytes) is refused here as well, since
     asking the system for it fails in other ways.
@@ -39,7 +39,7 @@ def is_remote(path: str | os.PathLike) -> bool:
 
 
 def named_path(path: str | os.PathLike) -> Path:
-    """The absolute path of what a local path names: a link at its end is not followed."""
+    """Return the absolute path of what a local path names: a link at its end is not followed."""
     above, name = os.path.split(os.fspath(local_path(path)))
     if name in ("", ".", ".."):
         return Path(os.path.realpath(path))
@@ -47,7 +47,8 @@ def named_path(path: str | os.PathLike) -> Path:
 
 
 def local_path(path: str | os.PathLike) -> Path:
-    """The Path of a local file or folder; one of "gs://bucket/x" would be the local folder "gs:".
+    """Return the Path of a local file or folder; one of "gs://bucket/x" would be the local folder
+    "gs:".
 
     Raises:
       UserError: the path is remote.

@@ -11,7 +11,7 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
 def rename_new(old: Path, new: Path) -> None:
-    """Renames a file, a folder or a link to a name that is free.
+    """Rename a file, a folder or a link to a name that is free.
 
     Where the system has no such call, a file gets its second name by a hard link. Only where there
     are no hard links either, a name that is taken at the last moment is not seen.
@@ -40,7 +40,7 @@ def rename_new(old: Path, new: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -105,7 +105,8 @@ class ProjectedLSTMCell(keras.layers.Layer):
         self.built = True
 
     def call(self, x, states):
-        """[B, projection], [cells [B, lstm_width], outputs [B, projection]] -> (output, states)."""
+        """Map [B, projection], [cells [B, lstm_width], outputs [B, projection]] -> (output,
+        states)."""
         cells, before = states
         both = ops.concatenate([x, before], axis=-1)
         gates = ops.matmul(both, self.kernel) + self.bias
@@ -191,7 +192,7 @@ class ELMo(keras.Model):
 
 
 def load_elmo(folder, words=None) -> ELMo:
-    """The model of a folder with bilm-tf's `*options.json` and `*weights.hdf5`.
+    """Return the model of a folder with bilm-tf's `*options.json` and `*weights.hdf5`.
 
     Args:
       words: what the ids of `input_ids` are; None: it is given `character_ids`.
@@ -210,7 +211,7 @@ def load_elmo(folder, words=None) -> ELMo:
 
 
 def save_elmo(folder, model: ELMo, overwrite: bool = False) -> None:
-    """Writes the files that `load_elmo` reads, without a softmax."""
+    """Write the files that `load_elmo` reads, without a softmax."""
     import h5py
 
     with atomic_folder(folder, overwrite) as temporary:
@@ -224,7 +225,7 @@ def save_elmo(folder, model: ELMo, overwrite: bool = False) -> None:
 
 
 def _names(model: ELMo):
-    """(our variable, bilm-tf's name) pairs."""
+    """Yield (our variable, bilm-tf's name) pairs."""
     words = model.characters
     yield words.table, "char_embed"
     for i, (kernel, bias) in enumerate(words.filters):

@@ -52,7 +52,7 @@ class TextClassifier(ModelWithLosses):
         self._declare_means("label_loss", *(["accuracy"] if self.problem != "regression" else []))
 
     def call(self, batch, training=False, seed=None):
-        """Vectors of words -> {"logits": [B, num_labels]}.
+        """Return vectors of words -> {"logits": [B, num_labels]}.
 
         Args:
           batch: input_ids (of a `WordTokenizer`), input_mask and segment_ids int32 [B, L], and
@@ -74,7 +74,7 @@ class TextClassifier(ModelWithLosses):
         return {"logits": self.head(dropout(x, self.dropout_rate, fold_in(seed, HEAD_DROPOUT + 1)))}
 
     def words(self, batch):
-        """The vectors that are read, [B, L, D]."""
+        """Return the vectors that are read, [B, L, D]."""
         return ops.cast(batch["vectors"], self.compute_dtype)
 
     def texts(self, words, masks, unknown, seed) -> list:
@@ -135,7 +135,7 @@ class BiLSTMAttention(TextClassifier):
         self.built = True
 
     def words(self, batch):
-        """The vectors and, of "states" [B, L, layers, E], the sum with learnt weights."""
+        """Return the vectors and, of "states" [B, L, layers, E], the sum with learnt weights."""
         words = super().words(batch)
         if self.mix is None:
             return words
@@ -163,6 +163,6 @@ class BiLSTMAttention(TextClassifier):
 
 
 def _maximum(words, mask):
-    """[B, L, D] -> [B, D]; zeros for a text without words."""
+    """Map [B, L, D] -> [B, D]; zeros for a text without words."""
     found = pool(words, mask, "max")
     return ops.where(ops.any(mask, axis=1)[:, None], found, ops.zeros_like(found))

@@ -62,7 +62,7 @@ def taught(objectives, teacher: Teacher) -> list[Objective]:
 
 @dataclasses.dataclass(frozen=True)
 class SoftTargets(_OfTeacher):
-    """How far the student's probabilities of the pieces are from the teacher's.
+    """Distance of the student's probabilities of the pieces from the teacher's.
 
     Stands beside "masked_lm", whose scores it compares.
 
@@ -93,7 +93,7 @@ class SoftTargets(_OfTeacher):
             raise UserError("objective soft_targets: the teacher has no masked-LM head")
 
     def call(self, model, batch, encoded):
-        """P is L, every token, or the number of masked positions.
+        """Return the logits; P is L, every token, or the number of masked positions.
 
         Returns:
           {"student_logits", "teacher_logits": float32 [B, P, V], "soft_target_weights": [B, P]}
@@ -141,7 +141,7 @@ class CosineStates(_OfTeacher):
         return {"cosine_loss": Loss(self.weight)}
 
     def call(self, model, batch, encoded):
-        """{"cosines": float32 [B, L], "cosine_weights": float32 [B, L]}"""
+        """Return {"cosines": float32 [B, L], "cosine_weights": float32 [B, L]}"""
         own, theirs = encoded["sequence_output"], encoded["teacher"]["sequence_output"]
         return {
             "cosines": cosines(own, theirs),
@@ -190,7 +190,7 @@ class TransformerLayers(_OfTeacher):
         model.to_teacher = dense(*widths, initializer, model.dtype_policy, "to_teacher")
 
     def call(self, model, batch, encoded):
-        """Distances summed over the layers, and which of them count.
+        """Return distances summed over the layers, and which of them count.
 
         Returns:
           {"attention_distances", "attention_weights": float32 [B, L, L],
@@ -259,7 +259,8 @@ class Distilled(WithOneMoreLoss):
         return self.teacher.variables
 
     def call(self, batch, training=False, seed=None):
-        """The student's outputs; in training also the teacher's, each with "teacher_" before it."""
+        """Return the student's outputs; in training also the teacher's, each with "teacher_" before
+        it."""
         outputs = self.student(batch, training=training, seed=seed)
         if not training:
             return outputs
@@ -267,7 +268,8 @@ class Distilled(WithOneMoreLoss):
         return outputs | theirs
 
     def loss_terms(self, batch, outputs):
-        """The student's, and "soft_loss", the mean over its kinds of logits (a span has two)."""
+        """Return the student's, and "soft_loss", the mean over its kinds of logits (a span has
+        two)."""
         terms = self.student.loss_terms(batch, outputs)
         pairs = [(x, outputs[f"teacher_{n}"]) for n, x in outputs.items()
                  if f"teacher_{n}" in outputs]  # fmt: skip
@@ -277,7 +279,7 @@ class Distilled(WithOneMoreLoss):
         return terms
 
     def _compare(self, own, theirs):
-        """How far two tensors of logits are apart, [..., N] -> [...]."""
+        """Return the distance between two tensors of logits, [..., N] -> [...]."""
         problem = getattr(self.student, "problem", "single_label")
         if problem == "regression":
             return ops.square(own[:, 0] - theirs[:, 0])
@@ -288,7 +290,8 @@ class Distilled(WithOneMoreLoss):
 
 
 def soft_target_losses(student, teacher, temperature: float):
-    """Kullback-Leibler divergence of softened probabilities, times the square of the temperature.
+    """Return Kullback-Leibler divergence of softened probabilities, times the square of the
+    temperature.
 
     Its gradient is that of the cross entropy with the teacher's probabilities; the square keeps it
     as large at every temperature.
@@ -306,7 +309,7 @@ def soft_target_losses(student, teacher, temperature: float):
 
 
 def cosines(x, y):
-    """Cosines of vectors: [..., H] twice -> float32 [...]."""
+    """Return cosines of vectors: [..., H] twice -> float32 [...]."""
     x, y = ops.cast(x, "float32"), ops.cast(y, "float32")
     squares = [ops.sum(ops.square(vector), axis=-1) + 1e-12 for vector in (x, y)]
     return ops.sum(x * y, axis=-1) * ops.rsqrt(squares[0] * squares[1])

@@ -43,7 +43,8 @@ class GRUEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, input_ids, input_mask, seed=None):
-        """int32 [B, L] both -> states [B, L, 2 H], and the last of either direction [B, 2 H]."""
+        """Map int32 [B, L] both -> states [B, L, 2 H], and the last of either direction [B, 2
+        H]."""
         x = ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
         x = dropout(x, self.config.hidden_dropout_prob, fold_in(seed, 0))
         states = self.gru(x, mask=input_mask > 0)
@@ -129,8 +130,8 @@ class RNNSeq2Seq(TextToText):
         return ops.concatenate([state, ops.zeros_like(memory["last"])], axis=-1)
 
     def _next(self, memory, state, token):
-        """The state after a token, [B, 3 H]: the GRU's, and the context that its state before asked
-        for."""
+        """Return the state after a token, [B, 3 H]: the GRU's, and the context that its state
+        before asked for."""
         state, context = state[:, : token.shape[-1]], memory["last"]
         if self.query:
             alike = ops.tanh(memory["keys"] + self.query(state)[:, None])
@@ -147,8 +148,8 @@ class RNNSeq2Seq(TextToText):
 
 
 def _scan(step, state, rows):
-    """The states after each row of [T, ...], [T, ...]; Keras' own scan has no fixed number of steps
-    on TensorFlow, which XLA asks for."""
+    """Return the states after each row of [T, ...], [T, ...]; Keras' own scan has no fixed number
+    of steps on TensorFlow, which XLA asks for."""
     if keras.backend.backend() != "tensorflow":
         return ops.scan(lambda state, row: (step(state, row),) * 2, state, rows)[1]
     import tensorflow as tf
@@ -157,7 +158,7 @@ def _scan(step, state, rows):
 
 
 def table(layer, config, seed):
-    """The embedding table of a layer."""
+    """Return the embedding table of a layer."""
     return layer.add_weight(
         name="word_embeddings",
         shape=(config.vocab_size, config.hidden_size),

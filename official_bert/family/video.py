@@ -32,7 +32,7 @@ class Alignment(Choice):
         add_head(model, initializer, self.name)
 
     def call(self, model, batch, encoded):
-        """{"alignment_logits": float32 [B, 2]}."""
+        """Return {"alignment_logits": float32 [B, 2]}."""
         return {"alignment_logits": model.alignment(encoded["sequence_output"][:, 0])}
 
     def compared(self, batch, outputs):
@@ -78,7 +78,7 @@ class _WithVisualWords(Transformer):
 
 
 def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrainer:
-    """A model of the objectives masked_lm and alignment.
+    """Return a model of the objectives masked_lm and alignment.
 
     Args:
       config: `vocab_size` counts all ids, visual words last.
@@ -95,7 +95,7 @@ def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrai
 
 
 def begin_as(model: BertPretrainer, other, pieces: int) -> None:
-    """Gives a pretrainer of `pretrainer` the weights that it shares with another BERT of its sizes.
+    """Give a pretrainer of `pretrainer` the weights that it shares with another BERT of its sizes.
 
     Args:
       other: BertPretrainer, BertEncoder or a model with a head.
@@ -111,7 +111,7 @@ def begin_as(model: BertPretrainer, other, pieces: int) -> None:
 
 
 def rows_of_centroids(centroids, width: int) -> np.ndarray:
-    """float [words, D] -> [words, width], of length 1 on average (root mean square).
+    """Map float [words, D] -> [words, width], of length 1 on average (root mean square).
 
     Centroids have neither the scale of a table nor, often, its width. They are turned to their own
     principal axes about their mean, of which the first `width` are kept, or zeros follow. Length 1

@@ -27,7 +27,7 @@ LANGUAGE_MODELS = {
 
 
 def parse_spec(written: Spec, source: str = "objectives") -> tuple[str, dict[str, Any]]:
-    """(name, options) of an objective as it is written.
+    """Return (name, options) of an objective as it is written.
 
     Raises:
       UserError: there is no such objective. `source` starts the message.
@@ -39,7 +39,7 @@ def parse_spec(written: Spec, source: str = "objectives") -> tuple[str, dict[str
 
 
 def check_direction(written: Iterable[Spec], direction: str, source: str = "objectives") -> None:
-    """Raises UserError where a language model is for another `attention_direction`; other
+    """Raise UserError where a language model is for another `attention_direction`; other
     objectives check it when they are built."""
     needed = {name: read for read, name in LANGUAGE_MODELS.items()}
     for name in (parse_spec(one)[0] for one in written):
@@ -56,13 +56,13 @@ def refuse_direction(name: str, needed: str, direction: str, source: str = "obje
 
 
 def fills_masks(settings: dict[str, Any]) -> bool:
-    """Whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
+    """Return whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
     ELECTRA's is its generator's."""
     return any(parse_spec(one)[0] == "masked_lm" for one in settings["objectives"])
 
 
 def objective(written):
-    """The `protocol.Objective` of what is written; an objective is returned as it is.
+    """Return the `protocol.Objective` of what is written; an objective is returned as it is.
 
     Raises:
       UserError: there is no such objective, or it has no such option or value.

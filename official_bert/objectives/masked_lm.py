@@ -48,7 +48,7 @@ class MaskedLM(Choice):
         return model.masked_lm.bias
 
     def call(self, model, batch, encoded):
-        """Ids and weights say what the logits are to be compared with.
+        """Return the logits, and the ids and weights that they are to be compared with.
 
         Returns:
           {"masked_lm_logits": float32 [B, P, V], "masked_lm_ids": int32 [B, P],
@@ -62,14 +62,15 @@ class MaskedLM(Choice):
         }
 
     def scores(self, model, vectors):
-        """Logits [B, P, V] of vectors [B, P, H]."""
+        """Return logits [B, P, V] of vectors [B, P, H]."""
         return model.masked_lm(vectors, model.encoder.embeddings.word_embeddings)
 
     def compared(self, batch, outputs):
         return tuple(outputs[f"masked_lm_{name}"] for name in ("logits", "ids", "weights"))
 
     def cloze(self, batch):
-        """How the model is asked for the pieces at `masked_lm_positions`.
+        """Return the batch that asks the model for the pieces at `masked_lm_positions`, and their
+        places.
 
         Returns: (the batch to encode, positions of the vectors that predict them, int32 [B, P]).
         """
@@ -105,11 +106,11 @@ class MaskedLMHead(keras.layers.Layer):
         self.built = True
 
     def transformed(self, x):
-        """[B, P, H] -> [B, P, E]."""
+        """Map [B, P, H] -> [B, P, E]."""
         return self.norm(self.activation(self.transform(x)))
 
     def call(self, x, word_embeddings):
-        """[B, P, H] and the float32 [V, E] token table -> float32 logits [B, P, V].
+        """Map [B, P, H] and the float32 [V, E] token table -> float32 logits [B, P, V].
 
         The product, the largest of a step, has the compute dtype; the bias is added in float32.
         """
@@ -126,7 +127,8 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 def restore_masked_tokens(batch):
-    """A batch with the text as it was before masking: `masked_lm_ids` put back in `input_ids`."""
+    """Return a batch with the text as it was before masking: `masked_lm_ids` put back in
+    `input_ids`."""
     ids, positions = batch["input_ids"], batch["masked_lm_positions"]
     real = ops.cast(ops.cast(batch["masked_lm_weights"], "float32") > 0, "int32")
     change = (batch["masked_lm_ids"] - ops.take_along_axis(ids, positions, axis=1)) * real

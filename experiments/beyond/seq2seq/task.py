@@ -193,7 +193,7 @@ class TextToText(SplitTask):
         return {"bleu": bleu, **means, **halves, "bleu_gap": long_bleu - short_bleu}
 
     def statistics(self, examples, predictions):
-        """What BLEU is made of (`counts`); of the longer half, then of the shorter."""
+        """Return what BLEU is made of (`counts`); of the longer half, then of the shorter."""
         counts = self.counts(examples, predictions)
         long = counts * longer_half(examples)[:, None]
         return {

@@ -43,7 +43,7 @@ _MOST_BYTES = 1 << 30  # of a file of SWORD's
 def make(
     pairs, output, share: float = 0.06, max_words: int = 0, overwrite: bool = False
 ) -> dict[str, int]:
-    """Writes the folder.
+    """Write the folder.
 
     Args:
       pairs: (what decides its place, source, target) of each; `aligned` or `questions`.
@@ -76,7 +76,7 @@ def make(
 
 
 def aligned(source, target, sword="/usr/share/sword"):
-    """(source, source, target) of each pair.
+    """Yield (source, source, target) of each pair.
 
     Args:
       source, target: files of aligned lines, or "sword:MODULE".
@@ -99,8 +99,8 @@ def aligned(source, target, sword="/usr/share/sword"):
 
 
 def questions(paths):
-    """(article, "ANSWER: SENTENCE", question) of each question in files of SQuAD; the second is
-    empty where the first answer is not in the paragraph.
+    """Yield (article, "ANSWER: SENTENCE", question) of each question in files of SQuAD; the second
+    is empty where the first answer is not in the paragraph.
 
     Raises:
       UserError: as `squad_examples.read`.
@@ -122,7 +122,7 @@ def _split(text: str, share: float) -> str:
 
 
 def _texts(name: str, sword):
-    """(place, text) of each."""
+    """Return (place, text) of each."""
     if not name.startswith(SWORD):
         return reading.read_lines(name)
     check_installed("pysword", "SWORD modules need", "generation")
@@ -155,7 +155,8 @@ def _verses(modules, name: str, sword):
 
 
 def _unpacked(unpack, name: str):
-    """pysword unpacks a book for each verse anew, and takes a damaged one for one without text."""
+    """Unpack a book once: pysword does so for each verse anew, and takes a damaged one for one
+    without text."""
 
     @functools.lru_cache(4)
     def unpacked(testament, number):

@@ -37,7 +37,7 @@ _ASKED = 10  # segments of each pair in dev
 
 
 def make(output, videos: int = 1200, seed: int = 1, overwrite: bool = False) -> dict:
-    """Writes a folder that `experiments.beyond.video.task` reads.
+    """Write a folder that `experiments.beyond.video.task` reads.
 
     Args:
       output: the folder to make.

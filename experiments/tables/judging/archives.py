@@ -32,7 +32,7 @@ KEPT = (RESULTS, provenance.FILE, SCORES)
 
 
 def write(grid: Grid, folder: Path) -> list[Path]:
-    """Writes `folder`/seed-N.tar.gz for each seed with finished cells; returns the paths.
+    """Write `folder`/seed-N.tar.gz for each seed with finished cells; return the paths.
 
     The same cells give the same bytes. Seed 0 has the rows that no pre-training of the table's own
     goes before.
@@ -86,19 +86,21 @@ def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]]:
 
 
 def copies(table: Path, other: Path) -> dict[Path, Path]:
-    """Where the archives of a table's folder stand in another one -> where they stand."""
+    """Return {place of an archive in another table's folder: its place in this one's}."""
     found = sorted((table / FOLDER).glob("seed-*.tar.gz"))
     return {other / FOLDER / path.name: path for path in found}
 
 
 def influence(cell: Path, metric: str) -> np.ndarray | None:
-    """What each example adds to a metric of a cell's run; None where the cell does not keep it."""
+    """Return what each example adds to a metric of a cell's run; None where the cell does not keep
+    it."""
     kept = example_scores.load(cell / SCORES, metric)
     return measures.influence(*kept) if kept else None
 
 
 def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
-    """A metric in points over the examples of several cells' runs, and what each example adds.
+    """Return a metric in points over the examples of several cells' runs, and what each example
+    adds.
 
     Raises:
       UserError: a cell keeps no scores of its examples by this metric.
@@ -112,7 +114,7 @@ def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
 
 
 def _influence(unpacked: str, names, metric: str, folder: Path) -> np.ndarray | None:
-    """Of the examples of one cell, or of a list of cells, each a fold."""
+    """Return the influence of the examples of one cell, or of a list of cells, each a fold."""
     cells = [Path(unpacked, name) for name in ([names] if isinstance(names, str) else names)]
     for cell in cells:
         if not (cell / RESULTS).exists():
@@ -134,7 +136,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes):
-    """Adds a file without its time and owner."""
+    """Add a file without its time and owner."""
     entry = tarfile.TarInfo(name)
     entry.size = len(data)
     archive.addfile(entry, io.BytesIO(data))

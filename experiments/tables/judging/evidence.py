@@ -42,7 +42,7 @@ class Evidence:
     paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
 
     def column(self, label: str) -> dict[str, list[Run]]:
-        """row -> runs, in the units that are compared."""
+        """Return row -> runs, in the units that are compared."""
         return {
             row: [dataclasses.replace(run, value=self.units(label, run.value)) for run in runs]
             for (row, column), runs in self.runs.items()
@@ -50,7 +50,8 @@ class Evidence:
         }
 
     def units(self, label: str, value: float) -> float:
-        """A printed value of a column in the units in which the column's rows are compared."""
+        """Return a printed value of a column in the units in which the column's rows are
+        compared."""
         return math.log(value) if label in self.in_logs else value
 
     def unit(self, label: str) -> str:
@@ -60,7 +61,7 @@ class Evidence:
         return -1 if label in self.lower_is_better else 1
 
     def finetuning_plateau(self, row: str, label: str) -> str:
-        """Says that the fine-tuning of some of a row's models has not begun in a column; "" where
+        """Say that the fine-tuning of some of a row's models has not begun in a column; "" where
         its scores do not fall into two groups: two models or more on either side of a gap of at
         least three points that is more than twice any other (experiments/results/PLAN.md)."""
         scores = sorted(run.value for run in self.runs.get((row, label), ()))
@@ -77,8 +78,8 @@ class Evidence:
         return f"{label}: a plateau of fine-tuning that not all models of {row} have left ({told})"
 
     def pool(self, weights: Mapping[str, float]) -> list[str]:
-        """The rows that lend their variance: those with, or without, a pre-training like one of
-        the compared."""
+        """Return the rows that lend their variance: those with, or without, a pre-training like one
+        of the compared."""
         kinds = {row in self.pretrained for row in weights}
         rows = dict.fromkeys(row for row, _ in self.runs)
         rows = [row for row in rows if (row in self.pretrained) in kinds]

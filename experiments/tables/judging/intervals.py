@@ -124,7 +124,7 @@ class Effect:
     others: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     def scaled(self, factor: float, mean: float) -> "Effect":
-        """The same in units that are `factor` times smaller, around another mean."""
+        """Return the same in units that are `factor` times smaller, around another mean."""
         half = None if self.low is None else abs(factor) * (self.high - self.low) / 2
         return dataclasses.replace(
             self,
@@ -144,7 +144,7 @@ class Effect:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation (n - 1); None for a single value."""
+    """Return mean and sample standard deviation (n - 1); None for a single value."""
     values = np.asarray(values, np.float64)
     return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
 
@@ -155,7 +155,7 @@ def effect(
     pool: Sequence[str] = (),
     constant: float = 0.0,
 ) -> Effect | None:
-    """The sum of rows' means, each times its weight, less `constant`; the module says how.
+    """Return the sum of rows' means, each times its weight, less `constant`; the module says how.
 
     Args:
       weights: of the rows of the sum.
@@ -216,7 +216,7 @@ def effect(
 
 
 def between_replicates(weight: np.ndarray, table: np.ndarray):
-    """What replicates add to the variance of the sum of rows' means.
+    """Return what replicates add to the variance of the sum of rows' means.
 
     Args:
       weight: float64 [rows], 0 for rows that only lend their variance.
@@ -244,21 +244,21 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
 
 
 def at_least(between, residual, degrees):
-    """What replicates add, (variance [...], degrees of freedom [...]), not below the part of it
-    that runs and examples together are seen to make, `residual` [...] with its `degrees`."""
+    """Return what replicates add, (variance [...], degrees of freedom [...]), not below the part of
+    it that runs and examples together are seen to make, `residual` [...] with its `degrees`."""
     below = between[0] < residual
     return np.where(below, residual, between[0]), np.where(below, degrees, between[1])
 
 
 def degrees_between(replicates: float, independent: int, others: int) -> float:
-    """Of the variance between replicates; `independent`: rows of the column, one less where the sum
-    is a difference; `others`: rows that only lend their variance."""
+    """Count the degrees of freedom of the variance between replicates; `independent`: rows of the
+    column, one less where the sum is a difference; `others`: rows that only lend their variance."""
     seeds = replicates - 1
     return min(_LENT + seeds, independent * seeds) if others else seeds
 
 
 def from_examples(scores: np.ndarray):
-    """What evaluation examples add to the variance of the sum of rows' means.
+    """Return what evaluation examples add to the variance of the sum of rows' means.
 
     Args:
       scores: float64 [..., replicates, examples], weighted sums of the rows' influences.
@@ -277,7 +277,7 @@ def from_examples(scores: np.ndarray):
 
 
 def interval(mean, *estimates):
-    """(low, high, standard error, degrees of freedom) of a mean.
+    """Return (low, high, standard error, degrees of freedom) of a mean.
 
     Args:
       estimates: pairs of a variance and its degrees of freedom; the variances add up.
@@ -291,7 +291,7 @@ def interval(mean, *estimates):
 
 
 def _satterthwaite(*estimates):
-    """Degrees of freedom of a sum of variances; the fewest of theirs where all are 0."""
+    """Return degrees of freedom of a sum of variances; the fewest of theirs where all are 0."""
     total = np.asarray(sum(variance for variance, _ in estimates), np.float64)
     spread = np.asarray(sum(variance**2 / degrees for variance, degrees in estimates), np.float64)
     fewest = np.broadcast_to(np.minimum(*(d for _, d in estimates)), total.shape)
@@ -301,7 +301,7 @@ def _satterthwaite(*estimates):
 def average(
     columns: Sequence[Mapping[str, Sequence[Run]]], samples: Sequence[str]
 ) -> dict[str, list[Run]]:
-    """The column of the rows' mean scores over several columns.
+    """Return the column of the rows' mean scores over several columns.
 
     Args:
       samples: for each column, the name of its set of examples. Influences on the same examples are
@@ -345,7 +345,8 @@ def _averaged(key, by_column: list[list[Run]], samples) -> Run:
 
 
 def _weighted_influence(weights, by_row, shared) -> dict | None:
-    """seeds -> float64 [examples], the sum of the rows' influences; None where one is unknown."""
+    """Return seeds -> float64 [examples], the sum of the rows' influences; None where one is
+    unknown."""
     influences = [by_row[row][key].influence for row in weights for key in shared]
     if any(i is None for i in influences) or len({len(i) for i in influences}) != 1:
         return None
@@ -358,7 +359,8 @@ def _weighted_influence(weights, by_row, shared) -> dict | None:
 
 
 def _restart_variance(values, scores, by_seed) -> float:
-    """The part of the variance of the mean that comes from restarts, without their examples'."""
+    """Return the part of the variance of the mean that comes from restarts, without their
+    examples'."""
     parts = []
     for keys in by_seed:
         if len(keys) > 1:

@@ -43,7 +43,7 @@ def judge_results(results: dict, claims: Sequence[Claim], runs: Mapping) -> None
 
 
 def claims_of(results: dict) -> tuple[Claim, ...]:
-    """The claims that results were judged by."""
+    """Return the claims that results were judged by."""
     names = [field.name for field in fields(Comparison)]
     return tuple(
         Claim(
@@ -96,8 +96,8 @@ def gather(results: dict, runs: Mapping) -> Evidence:
 
 
 def _plateau(model: dict) -> str:
-    """Why a model's pre-trainings are taken to be on the masked-LM plateau, all or some of them; ""
-    where none is. A model that reads one way never is."""
+    """Say why a model's pre-trainings are taken to be on the masked-LM plateau, all or some of
+    them; "" where none is. A model that reads one way never is."""
     alone = model.get("heldout_baseline")
     if not alone or model["direction"] != "bidirectional":
         return ""
@@ -145,14 +145,15 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _effect(effect: Effect | None) -> dict[str, Any]:
-    """An effect and what its interval was computed from; None throughout where there is none."""
+    """Return an effect and what its interval was computed from; None throughout where there is
+    none."""
     values = {field.name: effect and getattr(effect, field.name) for field in fields(Effect)}
     return {"effect": values.pop("mean"), **values}
 
 
 def _interval_values(row: str, column: str, evidence: Evidence) -> dict[str, Any]:
-    """A row's own mean with its interval; a perplexity's is that of its logarithm, whose standard
-    error and variances are in nats."""
+    """Return a row's own mean with its interval; a perplexity's is that of its logarithm, whose
+    standard error and variances are in nats."""
     values = _effect(row_effect(row, column, evidence))
     del values["others"]
     if column in evidence.in_logs:

@@ -17,7 +17,7 @@ _DRAWS = 4000
 
 
 def intervals(by_seed, scores=None) -> dict[str, tuple[float, float]]:
-    """{method: (low, high)} of the mean over seeds; none by methods that cannot be asked.
+    """Return {method: (low, high)} of the mean over seeds; none by methods that cannot be asked.
 
     Args:
       by_seed: the effect of each pre-training seed, [S].
@@ -33,7 +33,7 @@ def intervals(by_seed, scores=None) -> dict[str, tuple[float, float]]:
 
 
 def paired_t(values) -> tuple[float, float]:
-    """Student's interval of the mean of values [S]."""
+    """Return Student's interval of the mean of values [S]."""
     from scipy import stats
 
     half = stats.t.ppf((1 + INTERVAL) / 2, len(values) - 1) * values.std(ddof=1)
@@ -42,7 +42,8 @@ def paired_t(values) -> tuple[float, float]:
 
 
 def bootstrap(values, scores) -> tuple[float, float]:
-    """The interval of the mean of values [S] over draws of seeds and examples, scores [S, E]."""
+    """Return the interval of the mean of values [S] over draws of seeds and examples, scores [S,
+    E]."""
     draws = np.random.default_rng(0)
     seeds, examples = scores.shape
     share = draws.multinomial(seeds, np.full(seeds, 1 / seeds), _DRAWS) / seeds  # [draws, S]

@@ -6,7 +6,7 @@ from experiments.tables.judging.intervals import Effect
 
 
 def above(found: Effect, value: float) -> float:
-    """Two-sided p value of the effect's lying above `value`; small where it plainly does."""
+    """Return Two-sided p value of the effect's lying above `value`; small where it plainly does."""
     return _p(found.mean - value, found)
 
 
@@ -24,7 +24,8 @@ def _p(distance: float, found: Effect) -> float:
 
 
 def holm(values: Iterable[float]) -> dict[float, float]:
-    """p value -> with Holm's correction: in rising order each times the number of those left."""
+    """Return p value -> with Holm's correction: in rising order each times the number of those
+    left."""
     adjusted, largest, values = {}, 0.0, sorted(values)
     for rank, p in enumerate(values):
         largest = max(largest, min(1.0, (len(values) - rank) * p))

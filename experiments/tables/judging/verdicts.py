@@ -103,8 +103,8 @@ class Verdict:
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
-    """The verdict on a claim: reproduced if all comparisons are, in part if all that were tested
-    are, refuted if one is beyond Holm's correction."""
+    """Return the verdict on a claim: reproduced if all comparisons are, in part if all that were
+    tested are, refuted if one is beyond Holm's correction."""
     findings = [judge_comparison(c, evidence) for c in claim.comparisons]
     adjusted = p_values.holm(f.refutation for f in findings if f.refutation is not None)
     findings = tuple(dataclasses.replace(f, holm=adjusted.get(f.refutation)) for f in findings)
@@ -126,7 +126,7 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
 
 
 def _is_refuted(finding: Finding) -> bool:
-    """Whether a comparison refutes its claim, several having been tried."""
+    """Return whether a comparison refutes its claim, several having been tried."""
     return finding.verdict == NOT_REPRODUCED and finding.holm < 1 - INTERVAL
 
 
@@ -144,7 +144,7 @@ def _extent(claim: Claim, findings: Sequence[Finding]) -> tuple[int, int, str]:
 
 
 def _depends_on(verdict: str, tested: Sequence[Finding]) -> tuple[str, ...]:
-    """The other methods by which a decided claim would not be what it is."""
+    """Return the other methods by which a decided claim would not be what it is."""
     if verdict == NOT_DECIDED:
         return ()
     hangs_on = filter(_is_refuted, tested) if verdict == NOT_REPRODUCED else tested
@@ -154,14 +154,14 @@ def _depends_on(verdict: str, tested: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _stands_by(finding: Finding, method: str) -> bool:
-    """Whether another method's interval gives a comparison the same verdict; where the method
-    cannot be asked it does."""
+    """Return whether another method's interval gives a comparison the same verdict; where the
+    method cannot be asked it does."""
     bounds = finding.effect.others.get(method)
     return bounds is None or _of_interval(*bounds, finding)[0] == finding.verdict
 
 
 def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
-    """The verdict on one comparison, with its effect "better minus worse"."""
+    """Return the verdict on one comparison, with its effect "better minus worse"."""
     column = evidence.column(comparison.column)
     for row in comparison.rows:
         if row not in column:
@@ -203,7 +203,7 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
 
 
 def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, str] | None:
-    """(verdict, reason) where a comparison cannot be decided whatever its interval is."""
+    """Return (verdict, reason) where a comparison cannot be decided whatever its interval is."""
     rows, column = comparison.rows, comparison.column
     for row in rows:
         if row in evidence.plateau:
@@ -227,21 +227,22 @@ def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[s
 
 
 def _ahead(comparison: Comparison, evidence: Evidence) -> str:
-    """The row with the best mean."""
+    """Return the row with the best mean."""
     column, sign = evidence.column(comparison.column), evidence.sign(comparison.column)
     return max(comparison.rows, key=lambda row: sign * _mean(column[row]))
 
 
 def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0) -> Effect | None:
-    """A row's mean less a constant, in the units that are compared; None where it has no runs."""
+    """Return a row's mean less a constant, in the units that are compared; None where it has no
+    runs."""
     if not evidence.runs.get((row, column)):
         return None
     return evidence.effect({row: 1.0}, column, constant)
 
 
 def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
-    """Whether a row beats the trivial baseline: True or False where its interval says so, None
-    where the interval holds the baseline or there is none."""
+    """Return whether a row beats the trivial baseline: True or False where its interval says so,
+    None where the interval holds the baseline or there is none."""
     if column not in evidence.baselines:
         return None
     found = row_effect(row, column, evidence, evidence.units(column, evidence.baselines[column]))
@@ -252,8 +253,8 @@ def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
 
 
 def mean_effect(claim: str, comparisons: Sequence[Comparison], evidence: Evidence) -> Effect | None:
-    """The mean of the effects of a claim's comparisons, over columns and rows, with its interval;
-    `claim`: its name."""
+    """Return the mean of the effects of a claim's comparisons, over columns and rows, with its
+    interval; `claim`: its name."""
     columns = list(dict.fromkeys(c.column for c in comparisons))
     pairs = [
         sorted((c.better, c.worse) for c in comparisons if c.column == column) for column in columns
@@ -284,7 +285,7 @@ def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Eff
 
 
 def _beats(row: str, other: str, column: str, evidence: Evidence) -> bool:
-    """Whether an interval says that a row is better than another one."""
+    """Return whether an interval says that a row is better than another one."""
     if row == other or other not in evidence.column(column):
         return False
     gain = _difference(column, row, other, evidence)
@@ -321,7 +322,7 @@ def _paper_effect(comparison: Comparison, evidence: Evidence) -> float | None:
 
 
 def _decide(finding: Finding) -> Finding:
-    """Adds the verdict, its reason and the p values to a finding that has an interval."""
+    """Add the verdict, its reason and the p values to a finding that has an interval."""
     found, margin = finding.effect, finding.comparison.margin
     p = min(p_values.above(found, margin), p_values.below(found, margin))
     if finding.comparison.kind == AT_MOST:
@@ -333,7 +334,7 @@ def _decide(finding: Finding) -> Finding:
 
 
 def _of_interval(low: float, high: float, finding: Finding) -> tuple[str, str]:
-    """(verdict, reason) of a comparison whose effect has this interval."""
+    """Return (verdict, reason) of a comparison whose effect has this interval."""
     margin = finding.comparison.margin
     if finding.comparison.kind == AT_MOST:
         if high <= margin:

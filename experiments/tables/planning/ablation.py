@@ -177,7 +177,7 @@ class Column:
     folds: int = 0
 
     def changed(self, **fields) -> "Column":
-        """The column with other fields, of its own or of its fine-tuning."""
+        """Return the column with other fields, of its own or of its fine-tuning."""
         own = {n: fields.pop(n) for n in [*fields] if hasattr(self, n)}
         if fields:
             own["finetune"] = replaced(self.finetune, **fields)

@@ -64,5 +64,5 @@ class Claim:
 
 
 def each(columns: Sequence[str], better: str, worse: str, **fields) -> tuple[Comparison, ...]:
-    """The same comparison in several columns."""
+    """Return the same comparison in several columns."""
     return tuple(Comparison(column, better, worse, **fields) for column in columns)

@@ -26,8 +26,8 @@ SQUAD_PARAGRAPH, SQUAD_QUESTION = 157, 13
 
 
 def windows(config: FinetuneConfig) -> float:
-    """Rows that one example becomes: a paragraph of SQuAD has several windows on average, a text
-    that is read in windows all that it may have."""
+    """Return rows that one example becomes: a paragraph of SQuAD has several windows on average, a
+    text that is read in windows all that it may have."""
     if config.task_options.get("windows"):
         return float(config.task_options["windows"])
     cut = config.task_options.get("context") == "answer_sentence"
@@ -39,12 +39,12 @@ def windows(config: FinetuneConfig) -> float:
 
 
 def checkpoint_bytes(bert) -> int:
-    """Weights and both Adam moments in float32."""
+    """Return weights and both Adam moments in float32."""
     return 12 * bert.num_parameters
 
 
 def seconds(flops: float, rate: float = RATE) -> float:
-    """Time of a run at a rate of FLOPs a second."""
+    """Return time of a run at a rate of FLOPs a second."""
     return START_SECONDS + flops / rate
 
 
@@ -70,8 +70,8 @@ def readable_bytes(value: float) -> str:
 
 
 def measured_rate(bert, length: int, batch: int, say: Callable = print) -> float:
-    """FLOPs a second of training this shape on this machine, from one timed step, of which `say`
-    takes a line before; shapes of the same sizes are timed once.
+    """Return FLOPs a second of training this shape on this machine, from one timed step, of which
+    `say` takes a line before; shapes of the same sizes are timed once.
 
     A step of too many FLOPs is timed with a smaller batch, then with fewer layers: the rate of a
     large matrix product does not depend on how many there are.
@@ -133,7 +133,7 @@ class Estimate:
 def estimate(
     plan, ablation, measure: bool = True, rate: float = RATE, say: Callable = print
 ) -> dict[str, Estimate]:
-    """An estimate for every cell of a plan (`experiments.tables.planning.plan`).
+    """Return an estimate for every cell of a plan (`experiments.tables.planning.plan`).
 
     Args:
       measure: time one step of every shape on this machine; otherwise `rate` is used.

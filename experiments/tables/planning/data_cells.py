@@ -17,7 +17,7 @@ from official_bert.common.errors import UserError
 
 
 def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
-    """Cells of sentences, vocabulary and records; and the vocabulary, a file or a reference.
+    """Return cells of sentences, vocabulary and records; and the vocabulary, a file or a reference.
 
     Raises:
       UserError: a text or the vocabulary is missing.
@@ -99,7 +99,7 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
 
 
 def nli(ablation: Ablation) -> Cell:
-    """The cell that makes training and dev data of the ablation's NLI files."""
+    """Return the cell that makes training and dev data of the ablation's NLI files."""
     paths = [str(inside(ablation.data_dir, path)) for path in ablation.nli_mixture]
     return Cell(
         "nli",
@@ -112,7 +112,7 @@ def nli(ablation: Ablation) -> Cell:
 
 
 def inside(data_dir: str, path: str) -> Path:
-    """A path of the data folder, unless it is absolute."""
+    """Return a path of the data folder, unless it is absolute."""
     if Path(path).is_absolute():
         return Path(path)
     if not data_dir:

@@ -20,7 +20,7 @@ PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 
 def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS):
-    """The cells with estimated work, time and disk, and what scores have to beat, as text.
+    """Return the cells with estimated work, time and disk, and what scores have to beat, as text.
 
     Args:
       workdir, cells: where finished cells are looked for; nothing is written there. "": none are.
@@ -83,8 +83,8 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
 
 
 def _bounds(column, config) -> tuple[float | None, float | None]:
-    """(score of the trivial baseline, best possible score) of a column, in printed units, each None
-    where it is not known; `config`: a FinetuneConfig of the column's."""
+    """Return (score of the trivial baseline, best possible score) of a column, in printed units,
+    each None where it is not known; `config`: a FinetuneConfig of the column's."""
     task, train, dev = read_task(config)
     limits = config.max_train_examples, config.max_dev_examples
     scores = task.baseline(*map(sample, (train, dev), limits))

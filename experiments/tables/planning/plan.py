@@ -80,7 +80,8 @@ class TablePlan:
 
 
 def files_read(plan) -> list[str]:
-    """What the cells of a plan read that is no cell's: texts, task files, vocabularies, models."""
+    """List the files that the cells of a plan read and no cell makes: texts, task files,
+    vocabularies, models."""
     names = ["inputs", "train", "heldout", "mnli_dev", "others"]
     for kind in (PretrainConfig, FinetuneConfig):
         parts = (kind, *classes_for(kind))
@@ -94,7 +95,7 @@ def files_read(plan) -> list[str]:
 
 
 def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> TablePlan:
-    """The cells of an ablation.
+    """Return the cells of an ablation.
 
     Args:
       look: called with each column whose data are there, and its FinetuneConfig, while they are
@@ -151,7 +152,7 @@ class _Planner:
         return TablePlan(cells, runs, *made, left_out)
 
     def _add(self, name: str, kind: str, config: dict, **fields) -> str:
-        """Adds a cell; returns its name."""
+        """Add a cell; return its name."""
         self.cells[name] = Cell(name, kind, config, **fields)
         return name
 
@@ -208,7 +209,7 @@ class _Planner:
             self.models[variant.name, seed] = f"@{name}"
 
     def variants_cell(self, field, written, seed):
-        """The cell of the variant that a field names as "@NAME", with the same seed."""
+        """Return the cell of the variant that a field names as "@NAME", with the same seed."""
         name = written.removeprefix("@")
         if (name, seed) not in self.pretrains:
             raise UserError(f"{field} @{name}: no variant {name} with seed {seed} stands before it")
@@ -359,7 +360,7 @@ class _Planner:
 
 
 def place(checkpoint: str) -> str:
-    """The folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
+    """Return the folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
     if not checkpoint.startswith("package:"):
         return checkpoint
     package, _, inside = checkpoint.removeprefix("package:").partition("/")
@@ -380,14 +381,15 @@ def _checkpoint(place: str) -> str:
 
 
 def _model(pretrained: str, row: Row) -> str:
-    """The model folder of a pre-training: in its run's folder, unless that is a checkpoint."""
+    """Return the model folder of a pre-training: in its run's folder, unless that is a
+    checkpoint."""
     if pretrained[0] != "@":
         return pretrained
     return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
 
 
 def checkpoint_config(checkpoint: str):
-    """The shape of a checkpoint, as far as it is needed to estimate costs."""
+    """Return the shape of a checkpoint, as far as it is needed to estimate costs."""
     path = embedded.find(checkpoint) / "bert_config.json"
     if path.is_file():
         return BertConfig.from_json_file(path)
@@ -395,15 +397,15 @@ def checkpoint_config(checkpoint: str):
 
 
 def _prints(config: Any) -> dict[str, str]:
-    """Digests of what the fields of a configuration name; without files of other cells, whose keys
-    count."""
+    """Return digests of what the fields of a configuration name; without files of other cells,
+    whose keys count."""
     found = flat(config).items()
     made = {name: "" for name, (_, value) in found if str(value).startswith("@")}
     return {name: one.digest for name, one in of_places(config, **made).items()}
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:
-    """Fields that do not change the result: where a run takes place and how it is watched.
+    """Return fields that do not change the result: where a run takes place and how it is watched.
 
     `keep` changes what files a run leaves: where it is set, another cell needs them, and a run that
     did without must not be taken for this one."""

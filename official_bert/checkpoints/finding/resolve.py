@@ -19,7 +19,8 @@ def load(
     pickle: bool = False,
     **encoder_options,
 ) -> LoadedModel:
-    """A model with all that belongs to it; arguments, errors: those of `official_bert.load`."""
+    """Return a model with all that belongs to it; arguments, errors: those of
+    `official_bert.load`."""
     found = find(model, revision, pickle)
     kind = kind_of(found)
     if kind == "model_folder":
@@ -28,7 +29,7 @@ def load(
 
 
 def peek(model: str | os.PathLike):
-    """What a model is without its weights; needs neither Keras nor TensorFlow.
+    """Describe a model without its weights; needs neither Keras nor TensorFlow.
 
     A model of the hub is downloaded.
 
@@ -45,7 +46,8 @@ def peek(model: str | os.PathLike):
 
 
 def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = False) -> Path | str:
-    """The path of what `model` names, downloaded where it is of the hub; a preset's name as it is.
+    """Return the path of what `model` names, downloaded where it is of the hub; a preset's name as
+    it is.
 
     Args: as for `load`.
 
@@ -76,7 +78,7 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
 
 
 def kind_of(model: str | os.PathLike) -> str:
-    """ "model_folder", "google", "huggingface" or "keras_hub".
+    """Return "model_folder", "google", "huggingface" or "keras_hub".
 
     Raises:
       UserError: it is none of them.
