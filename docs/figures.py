@@ -17,7 +17,7 @@ Each row between
 
 and the end that links to a report begins with how many of the paper's claims were reproduced there,
 reproduced in part, were not, and are open; what it says beside that is left as it is. "speed" is
-README's, from benchmarks/results, "both" the comparison of BERT with LTR & No NSP in all tables.
+read from benchmarks/results, "both" compares BERT with LTR & No NSP in all tables.
 docs/images/gaps.svg is README's figure (`docs.gaps`).
 """
 
@@ -116,7 +116,7 @@ def both_tasks() -> list[list[str]]:
             for f in verdict["findings"]:
                 if f["verdict"] in (NOT_DECIDED, NOT_TESTED):
                     continue
-                place = f"experiments/results/table5/{path.parent.name}/report.md"
+                place = f"../experiments/results/table5/{path.parent.name}/report.md"
                 after = f["better"].partition(", ")[2]
                 scale = f"[{path.parent.name}]({place})" + (f", {after}" if after else "")
                 paper = "" if f["paper_effect"] is None else number(f["paper_effect"])
