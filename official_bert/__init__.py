@@ -7,6 +7,7 @@ and tokenising from the command line starts at once.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from official_bert import extension
 from official_bert.backend.keras_registration import register_later
 
 # The same again for type checkers, which do not run `__getattr__`.
@@ -73,6 +74,10 @@ def _named(name: str) -> Any:
     return getattr(importlib.import_module(f"official_bert.{_HOME_OF[name]}"), name)
 
 
+def _of_keras(name: str) -> Any:
+    return _named(name) if name in _OF_KERAS else extension.find("keras", name)
+
+
 def __dir__() -> list[str]:
     return __all__
 
@@ -80,4 +85,4 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # which know every name from above, and refuse others
     __getattr__ = _named
 
-register_later(_OF_KERAS, _named)
+register_later(lambda: [*_OF_KERAS, *extension.names("keras")], _of_keras)

@@ -20,7 +20,7 @@ from official_bert.extension import find, names
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 GELU_FORMS = ("erf", "tanh")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
-# What writes texts: Transformers (`family.seq2seq`), and GRUs that they are compared with.
+# What writes texts: Transformers (an extension's), and GRUs that they are compared with.
 DECODERS = ("separate", "shared", "prefix")
 RNN_DECODERS = ("rnn", "rnn_attention")
 

@@ -46,7 +46,7 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     """
     own = {kind.kind: kind for kind in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
     name = head["head"]
-    kind: Any = own[name] if name in own else find("heads", name, own)(head)
+    kind: Any = own[name] if name in own else find("heads", name, own).kind(head)
     if name not in own:
         options.pop("bilstm", None)
     return kind(encoder, **{n: head[n] for n in kind.options if n in head}, **options)

@@ -110,7 +110,7 @@ class SelfAttention(keras.layers.Layer):
         """Map [B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
         With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
-        `kept` holds the keys and values of the tokens before (`family.generation.Kept`);
+        `kept` holds the keys and values of the tokens before (as generation does);
         `keys_values`, those of another text, stand in the place of x's own (cross attention).
         """
         if not return_attention and kept is None and keys_values is None:

@@ -22,16 +22,23 @@ from official_bert import objectives
 from official_bert.backend.compiled import compiled, few_sizes
 from official_bert.checkpoints.finding import resolve
 from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.checkpoints.names import FINE_TUNED
+from official_bert.checkpoints.sentence_vectors import (
+    NORMALIZE,
+    POOLINGS,
+    SentenceVectors,
+    normalized,
+)
 from official_bert.common.errors import UserError, check_choice
 from official_bert.export import text_answers
 from official_bert.export.settings import ServingSettings
 from official_bert.export.text_answers import as_texts
-from official_bert.family.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
+from official_bert.extension import find
 
 _POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
 _MASKS = "masked_lm_positions"
-_NO_VOCABULARY = "the model came without a vocabulary: it reads token ids only"
+NO_VOCABULARY = "the model came without a vocabulary: it reads token ids only"
 
 
 def load(
@@ -113,10 +120,10 @@ class Model(LoadedModel):
         settings = self._settings(max_length)
         if self.head == "classification":
             found = self._classify(rows, pairs, settings, batch_size)
-        elif self.head == "text":
-            found = self._write(rows, pairs, settings, batch_size)
-        else:
+        elif self.head in FINE_TUNED:
             found = self._of_tokens(rows, pairs, settings, batch_size)
+        else:
+            found = self._of_extension(rows, pairs, settings, batch_size)
         return found[0] if one else found
 
     def embed(
@@ -234,7 +241,7 @@ class Model(LoadedModel):
             known = [objectives.parse_spec(one)[0] for one in self.settings["objectives"]]
             raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
         if self.tokenizer is None:
-            raise UserError(_NO_VOCABULARY)
+            raise UserError(NO_VOCABULARY)
         answers = self._answers("masked_words", ServingSettings(top_k=top_k))
 
         def ask(rows):
@@ -250,7 +257,7 @@ class Model(LoadedModel):
           texts: a text or a list of them; "" for a text from its beginning.
           length: tokens of a row at most, those of the text among them.
           temperature: 0 takes the likeliest token each time; otherwise tokens are drawn.
-          top_k, top_p, seed: of the draws (`family.generation.sampling`).
+          top_k, top_p, seed: of the draws (`generation.sampling` of the extension).
 
         Returns: the text that follows, or a list of them.
 
@@ -258,40 +265,14 @@ class Model(LoadedModel):
           UserError: the model has no language-model head or does not read left to right, or a text
             is too long, or an option is impossible.
         """
-        from official_bert.family import generation
+        return find("verbs", "generate")(self, texts, length, temperature, top_k, top_p, seed)
 
-        for name, value in {"length": length, "top_k": top_k, "seed": seed}.items():
-            if not isinstance(value, int | np.integer):
-                raise UserError(f"{name} {value!r} is no whole number")
-        texts, one = as_texts(texts, may_be_empty=True)
-        head = getattr(self.model, "masked_lm", None)
-        if self.head != "pretraining" or head is None:
-            raise UserError(f"the model has no language-model head (its head is {self.head})")
-        if self.tokenizer is None:
-            raise UserError(_NO_VOCABULARY)
-        drawing = generation.sampling(temperature or 1.0, top_k, top_p, seed)
-        choose = drawing if temperature else generation.greedy
-        made = self.__dict__.setdefault("_graphs", {})
-        if made.get("generate", (None,))[0] is not self.model:
-            step = generation.NextToken(self.encoder, head, self.tokenizer.vocab_size)
-            made["generate"] = self.model, (step, step.compiled())
-        step, compiled_step = made["generate"][1]
-        prompts = [generation.prompt(self.tokenizer, text) for text in texts]
-        length = min(length, self.config.max_position_embeddings)
-        if (longest := max(map(len, prompts), default=0)) >= length:
-            raise UserError(f"a text has {longest} tokens: nothing fits behind it in {length}")
-        end = self.tokenizer.sep_id
-        state = step.begin(len(prompts), length)
-        found = generation.decode(compiled_step, state, prompts, length, choose, end)
-        written = [self.tokenizer.decode(ids) for ids in found]
-        return written[0] if one else written
-
-    def _write(self, texts, pairs, settings, batch_size):
+    def _of_extension(self, texts, pairs, settings, batch_size):
         if pairs is not None:
             raise UserError("this model writes a text for each text: it takes no pairs")
-        how = "write", self.model.beams, self.model.length_penalty
-        outputs = self._run(how, self.model, self._rows(texts, None, settings), batch_size)
-        return text_answers.decode_outputs(self.tokenizer, outputs)
+        key, answers, told = find("heads", self.head).answers(self.model)
+        outputs = self._run(key, answers, self._rows(texts, None, settings), batch_size)
+        return told(self.tokenizer, outputs)
 
     def _classify(self, texts, pairs, settings, batch_size):
         answers = self._answers(self.head, settings)
@@ -347,7 +328,7 @@ class Model(LoadedModel):
 
     def _settings(self, max_length):
         if self.tokenizer is None:
-            raise UserError(_NO_VOCABULARY)
+            raise UserError(NO_VOCABULARY)
         return ServingSettings.from_loaded(self, max_seq_length=max_length)
 
     def _rows(self, texts, pairs, settings):

@@ -6,19 +6,20 @@ from functools import partial
 import numpy as np
 import tiny_runs
 
+from experiments.beyond.distil.distillation import Distilled, taught
+from experiments.beyond.distil.teachers import Teacher
+from experiments.beyond.elmo.model import ELMo
+from experiments.beyond.elmo.shape import ElmoConfig
+from experiments.beyond.elmo.words_of_pieces import WordsOfPieces
+from experiments.beyond.gbert import model as graph_codes
 from experiments.beyond.gpt.gpt2_names import GPT2
+from experiments.beyond.gpt.model import AuxiliaryLanguageModel
 from experiments.beyond.gpt.names import OPENAI_GPT
+from experiments.beyond.video import model as video
+from experiments.beyond.words.model import CBOW, BiLSTMAttention
 from experiments.training.start.frozen_features import FeatureTagger
 from official_bert import BertEncoder, BertTokenizer
-from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
-from official_bert.compared.elmo import ELMo
-from official_bert.compared.elmo_config import ElmoConfig
-from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
-from official_bert.compared.words_of_pieces import WordsOfPieces
 from official_bert.config import DECODERS, RNN_DECODERS
-from official_bert.family import graph_codes, video
-from official_bert.family.distillation import Distilled, taught
-from official_bert.family.teachers import Teacher
 from official_bert.heads import (
     BertClassifier,
     BertMultipleChoice,

@@ -24,17 +24,18 @@ class Later:
 
 
 def register_later(names, get_class: Callable[[str], type]) -> None:
-    """Registers stand-ins for the classes `names` of the package "official_bert".
+    """Registers stand-ins for classes of the package "official_bert".
 
     Args:
-      names: names of classes that `keras.saving.register_keras_serializable("official_bert")`
-        decorates; importing one replaces its stand-in.
+      names: function that gives the names of classes which
+        `keras.saving.register_keras_serializable("official_bert")` decorates; importing one
+        replaces its stand-in.
       get_class: imports the class of a name.
     """
 
     def register():
         registered = sys.modules["keras"].saving.get_custom_objects()
-        for name in names:
+        for name in names():
             stand_in = Later(name, lambda name=name: get_class(name))
             registered.setdefault(f"official_bert>{name}", stand_in)
 

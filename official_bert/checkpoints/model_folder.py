@@ -20,11 +20,12 @@ from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.checkpoints.names import FINE_TUNED
+from official_bert.checkpoints.sentence_vectors import SentenceVectors
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
-from official_bert.config import DECODERS, PROBLEMS, BertConfig
-from official_bert.family.sentence_vectors import SentenceVectors
+from official_bert.config import PROBLEMS, BertConfig
+from official_bert.extension import check, find
 from official_bert.window_pooling import OF_TOKENS, POOLINGS
 
 CONFIG_FILE = "bert_config.json"
@@ -32,7 +33,7 @@ MODEL_FILE = "model.json"
 WEIGHTS_FILE = "weights.safetensors"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
-HEADS = ("none", "pretraining", *FINE_TUNED, "text")
+HEADS = ("none", "pretraining", *FINE_TUNED)  # of BERT
 
 
 @dataclasses.dataclass
@@ -43,7 +44,8 @@ class LoadedModel:
       config: the encoder's `BertConfig`.
       encoder: the `BertEncoder`.
       model: the whole model: encoder and head, or the encoder itself where there is no head.
-      head: "none", "pretraining", "classification", "span", "multiple_choice", "tagging" or "text".
+      head: "none", "pretraining", "classification", "span", "multiple_choice", "tagging" or an
+        extension's.
       tokenizer: a `tokenization.Tokenizer`, or None where no vocabulary came with the weights.
       settings: the contents of `model.json`: labels, problem, do_lower_case, lengths, task.
       vectors: `SentenceVectors`, how `embed` makes vectors; None where nothing says it.
@@ -180,7 +182,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """
     path = embedded.find(folder) / MODEL_FILE
     settings = read_json(path, missing=f"is {folder} a model folder?{of_run(folder)}")
-    check_choice("head", settings.get("head"), HEADS, str(path))
+    check("heads", settings.get("head"), HEADS, str(path))
     if settings["head"] == "classification":
         settings.setdefault("problem", "single_label")
         check_choice("problem", settings.get("problem"), PROBLEMS, str(path))
@@ -194,11 +196,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
         check_once(labels or (), f"{path}: labels")
-    if settings["head"] == "text":
-        check_choice("decoder", settings.get("decoder"), DECODERS, str(path))
-        for name in ("longest", "beams"):
-            _positive(path, settings, name)
-        field(settings, "length_penalty", (int, float), path)
+    if settings["head"] not in HEADS:
+        find("heads", settings["head"]).check(settings, path)
     if settings["head"] == "pretraining":
         for written in list_of(settings, "objectives", (str, dict), path):
             objectives.parse_spec(written, f"{path}: objectives")
@@ -245,7 +244,6 @@ def describe(model) -> tuple[str, dict[str, Any]]:
       UserError: the model is not one of this project's.
     """
     from official_bert import encoder, heads, pretraining
-    from official_bert.family.seq2seq import Seq2Seq
 
     if isinstance(model, encoder.BertEncoder):
         return "none", {}
@@ -255,9 +253,8 @@ def describe(model) -> tuple[str, dict[str, Any]]:
         own = {name: getattr(model, name) for name in model.options}
         said = {name: value for name, value in own.items() if value}
         return model.kind, {"bilstm": model.bilstm is not None, **said}
-    if isinstance(model, Seq2Seq):
-        own = {name: getattr(model, name) for name in ("longest", "beams", "length_penalty")}
-        return "text", {"decoder": model.form, **own}
+    if hasattr(model, "described"):  # an extension's
+        return model.described()
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")
 
 

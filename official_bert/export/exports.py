@@ -1,6 +1,7 @@
 """Common parts of exports of every format. Needs neither Keras nor TensorFlow."""
 
 import dataclasses
+import itertools
 import os
 from pathlib import Path
 
@@ -9,13 +10,13 @@ from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import write_json, write_text
 from official_bert.export.settings import ServingSettings
+from official_bert.extension import find
 from official_bert.objectives import fills_masks
 
 # What can be exported of a model folder's head: the first is the default.
 _OF_ENCODER = ("embedding", "features")
 HEADS = {
     **{head: (head, *_OF_ENCODER) for head in FINE_TUNED},
-    "text": ("text",),
     "pretraining": ("masked_words", *_OF_ENCODER),
     "none": _OF_ENCODER,
 }
@@ -68,13 +69,15 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     settings = ServingSettings.from_loaded(loaded, **settings)
     check_precision(format, settings.precision)
     settings.check_for(head, loaded)
+    if head not in itertools.chain(*HEADS.values()):
+        find("heads", head).check_export(settings, format, source)
     return head, settings
 
 
 def choose_head(loaded, head: str | None, source: str) -> str:
     """What to export of a model: `head`, or else the first of `HEADS`; raises UserError where the
     model, `source` in messages, has not that head."""
-    possible = HEADS[loaded.head]
+    possible = HEADS.get(loaded.head) or find("heads", loaded.head).exports
     if loaded.head == "pretraining" and not fills_masks(loaded.settings):
         possible = tuple(name for name in possible if name != "masked_words")
     head = head or possible[0]

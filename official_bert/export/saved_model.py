@@ -26,6 +26,7 @@ from official_bert.common.protocol_buffers import field
 from official_bert.export import exports
 from official_bert.export.client import DESCRIPTION
 from official_bert.export.settings import ServingSettings
+from official_bert.extension import find
 
 # One short text and two of different length: the graph is optimised once, memory is touched twice.
 _TEXTS = ("A short text.", "Another text, somewhat longer than the first, to warm the memory up.")
@@ -86,7 +87,7 @@ def in_memory(loaded, head: str, settings: ServingSettings):
       UserError: the model cannot be served so.
     """
     _check_backend()
-    from official_bert.export import served_model, span, tagging, text_to_text
+    from official_bert.export import served_model, span, tagging
     from official_bert.export.tokenizer_layer import in_graph_tokenizer
 
     settings.check_for(head, loaded)
@@ -98,9 +99,8 @@ def in_memory(loaded, head: str, settings: ServingSettings):
         served_model.ServedMaskedWords,
         served_model.ServedEmbedding,
         served_model.ServedFeatures,
-        text_to_text.ServedWriter,
     )
-    (kind,) = (kind for kind in kinds if kind.kind == head)
+    kind = find("served", head, {kind.kind: kind for kind in kinds})
     return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
 
 

@@ -6,9 +6,9 @@ Needs neither Keras nor TensorFlow, so that what cannot be exported is an error 
 import dataclasses
 from typing import Any
 
+from official_bert.checkpoints.sentence_vectors import SentenceVectors
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import fields_of
-from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
 from official_bert.tokenization.windows import check_overlap
 
@@ -157,8 +157,6 @@ class ServingSettings:
             raise UserError(
                 "a left-to-right model cannot fill [MASK]: it sees no word to the right"
             )
-        if head == "text" and self.precision != "float32":
-            raise UserError(f"precision={self.precision!r}: what writes texts is served in float32")
         if head == "embedding" and "embedding" in loaded.settings:
             SentenceVectors.from_settings(
                 loaded.settings["embedding"], "model.json"

@@ -66,7 +66,7 @@ def _read_task_folder(name: str, folder: Path) -> list[str]:
 
 
 def _read_vectors(folder: Path) -> tuple[list[str], bytes]:
-    from official_bert.compared.word_vectors import read_vectors
+    from experiments.beyond.words.vectors import read_vectors
 
     words, vectors = read_vectors(folder / "vectors.txt")
     return words, vectors.tobytes()

@@ -12,8 +12,8 @@ from tiny import SPECIAL
 import official_bert as ob
 from official_bert import UserError
 from official_bert.checkpoints.hugging_face import huggingface
+from official_bert.checkpoints.sentence_vectors import POOLINGS, SentenceVectors
 from official_bert.export import exports
-from official_bert.family.sentence_vectors import POOLINGS, SentenceVectors
 
 WORDS = ["the", "river", "runs", "to", "a", "boat", "query", ":", ",", "##s", "The"]
 TEXTS = ["the river runs to a boat", "boat", "a, the: river rivers " * 9, "The boat"]

@@ -6,9 +6,9 @@ import keras
 import numpy as np
 
 import official_bert as ob
+from experiments.beyond.distil.distillation import cosines, soft_target_losses, taught
+from experiments.beyond.distil.teachers import Teacher
 from experiments.beyond.ulmfit.shape import AwdLstmConfig
-from official_bert.family.distillation import cosines, soft_target_losses, taught
-from official_bert.family.teachers import Teacher
 from tests.parity import finetuning, peers
 from tests.parity.results import Result, check
 

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 import official_bert as ob
+from experiments.beyond.common import generation
 from official_bert.checkpoints import keras_hub
 from official_bert.checkpoints.hugging_face import huggingface
-from official_bert.family import generation
 from tests.parity import peers
 from tests.parity.results import Result, check
 from tests.parity.transformers_checks import relative_difference

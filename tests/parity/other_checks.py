@@ -8,11 +8,11 @@ import keras
 import numpy as np
 
 import official_bert as ob
+from experiments.beyond.elmo.model import load_elmo
+from experiments.beyond.elmo.shape import character_ids
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, model_folder
 from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS
-from official_bert.compared.elmo import load_elmo
-from official_bert.compared.elmo_config import character_ids
 from tests.parity import peers
 from tests.parity.results import Result, check
 

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 
 import official_bert as ob
+from experiments.beyond.seq2seq.model import Seq2Seq
 from official_bert.checkpoints.hugging_face import huggingface
-from official_bert.family.seq2seq import Seq2Seq
 from tests.parity import peers
 from tests.parity.results import Result, check
 

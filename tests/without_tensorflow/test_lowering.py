@@ -28,13 +28,13 @@ from tiny_steps import (
 
 from data_prep.pretraining.reading import philox
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules
+from experiments.beyond.common import generation
 from experiments.training.step import evaluation, jax_distribution
 from experiments.training.step.jax_distribution import MakeBatch, stacked
 from experiments.training.step.jax_trainer import JaxTrainer
 from experiments.training.step.trainer_state import StepOptions
 from official_bert import BertEncoder, extension
 from official_bert.checkpoints.members import known, member_of
-from official_bert.family import generation
 from official_bert.objectives import OBJECTIVES
 
 pytestmark = pytest.mark.timeout(1800)

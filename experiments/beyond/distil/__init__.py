@@ -10,9 +10,9 @@ EXTENSION = Extension(
         "tinybert": "experiments.beyond.distil.sizes:TINYBERT",
     },
     objectives={
-        "soft_targets": "official_bert.family.distillation:SoftTargets",
-        "cosine_states": "official_bert.family.distillation:CosineStates",
-        "transformer_layers": "official_bert.family.distillation:TransformerLayers",
+        "soft_targets": "experiments.beyond.distil.distillation:SoftTargets",
+        "cosine_states": "experiments.beyond.distil.distillation:CosineStates",
+        "transformer_layers": "experiments.beyond.distil.distillation:TransformerLayers",
     },
     flops={
         "soft_targets": "experiments.beyond.distil.costs:soft_targets",

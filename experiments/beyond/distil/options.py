@@ -4,11 +4,11 @@ import dataclasses
 
 from experiments.beyond.distil.checks import check_length, same_head, same_vocabulary
 from experiments.beyond.distil.costs import teacher_step_flops
+from experiments.beyond.distil.teacher_fit import check, chosen_layers
 from experiments.training.settings.options import Options, check_positive, check_share, place
 from experiments.training.start import preflight
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
-from official_bert.family.teacher_fit import check, chosen_layers
 from official_bert.objectives import parse_spec
 
 OBJECTIVES = ("soft_targets", "cosine_states", "transformer_layers")

@@ -4,14 +4,14 @@ import dataclasses
 import functools
 from typing import Any
 
+from experiments.beyond.distil import teacher_fit, teachers
 from experiments.beyond.distil.checks import as_fine_tuned, same_vocabulary
 from experiments.beyond.distil.costs import teacher_step_flops
+from experiments.beyond.distil.distillation import Distilled, taught
 from experiments.training.folder.inputs import checkpoint_digest
 from experiments.training.settings.options import Options, Part
 from experiments.training.start import starting_point
 from official_bert.checkpoints import model_folder
-from official_bert.family import teacher_fit, teachers
-from official_bert.family.distillation import Distilled, taught
 from official_bert.heads import build_head
 
 

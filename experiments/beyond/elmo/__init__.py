@@ -4,9 +4,9 @@ from official_bert.extension import Extension
 
 EXTENSION = Extension(
     "elmo",
-    configs={"filters": "official_bert.compared.elmo_config:ElmoConfig"},
+    configs={"filters": "experiments.beyond.elmo.shape:ElmoConfig"},
     objectives={
-        "adjacent_words": "official_bert.compared.adjacent_tokens:AdjacentWords",
+        "adjacent_words": "experiments.beyond.elmo.objective:AdjacentWords",
     },
     flops={
         "adjacent_words": "experiments.beyond.shallow.costs:both_directions",

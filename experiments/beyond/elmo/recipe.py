@@ -16,9 +16,9 @@ data and steps), smoke (200 steps of a smaller one). The original's sizes are El
 
 import dataclasses
 
+from experiments.beyond.elmo.shape import ElmoConfig
 from experiments.configs import pretrain
 from experiments.training.settings.config import PretrainConfig, choose_scale
-from official_bert.compared.elmo_config import ElmoConfig
 
 TINY = ElmoConfig(
     filters=((1, 16), (2, 32), (3, 64), (4, 64)), num_highways=1, lstm_width=256, projection=64

@@ -8,12 +8,12 @@ pre-training its words are joined of the records' pieces.
 import dataclasses
 from typing import Any
 
-from experiments.beyond.words.start import words_in
+from experiments.beyond.elmo.shape import check_elmo_folder
+from experiments.beyond.common.task_words import words_in
 from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import preflight
 from experiments.training.start.starting_point import BertStart, StartingPoint
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import check_elmo_folder
 from official_bert.objectives import parse_spec
 from official_bert.tokenization.words import WordTokenizer
 
@@ -36,15 +36,15 @@ class NewElmo(StartingPoint):
     """A StartingPoint of pre-training whose `bert` is an ElmoConfig."""
 
     def encoder(self, config, seed, **options):
-        from official_bert.compared.elmo import ELMo
-        from official_bert.compared.words_of_pieces import WordsOfPieces
+        from experiments.beyond.elmo.model import ELMo
+        from experiments.beyond.elmo.words_of_pieces import WordsOfPieces
 
         elmo = ELMo(self.bert, seed=seed, **options)
         elmo.words = WordsOfPieces(self.tokenizer)
         return elmo
 
     def save(self, path, model, settings):
-        from official_bert.compared.elmo import save_elmo
+        from experiments.beyond.elmo.model import save_elmo
 
         save_elmo(path, model.encoder)
 
@@ -85,7 +85,7 @@ class Elmo(BertStart):
         return None, None
 
     def of_finetuning(self, config, task, examples):
-        from official_bert.compared.elmo import load_elmo
+        from experiments.beyond.elmo.model import load_elmo
 
         # A tagging task's texts are words with a blank before them.
         tokenizer = WordTokenizer(words_in(task, config, examples, str.split))

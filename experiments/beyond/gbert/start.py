@@ -1,4 +1,4 @@
-"""G-BERT (`official_bert.family.graph_codes`) as a fine-tuning run: pre-trained and fine-tuned.
+"""G-BERT (`experiments.beyond.gbert.model`) as a fine-tuning run: pre-trained and fine-tuned.
 
 A FinetuneConfig asks for it by `model="gbert"`, or for it without its graph, without pre-training
 or without both; `bert` has its sizes. As in Shang et al. (2019) five epochs of pre-training on all
@@ -52,7 +52,7 @@ class Codes:
     """
 
     def __init__(self, task, visits):
-        from official_bert.family import graph_codes
+        from experiments.beyond.gbert import model as graph_codes
 
         self._special = graph_codes
         above = task.ontology()
@@ -126,7 +126,7 @@ def learn(config, task, train):
     """See `WholeStart.learn`; examples are Patients of the task Visits."""
     import keras
 
-    from official_bert.family import graph_codes
+    from experiments.beyond.gbert import model as graph_codes
 
     graph, pretrained = NAMES[config.model]
     visits = [visit for patient in train for visit in patient.visits]

@@ -8,6 +8,9 @@ EXTENSION = Extension(
         "openai-gpt": "experiments.beyond.gpt.names:MEMBER",
         "gpt2": "experiments.beyond.gpt.gpt2_names:MEMBER",
     },
+    verbs={
+        "generate": "experiments.beyond.common.generation:generate",
+    },
     options={
         "finetune.lm_loss_weight": "experiments.beyond.gpt.options:GptOptions",
         "finetune.draw_special_tokens": "experiments.beyond.gpt.options:GptOptions",

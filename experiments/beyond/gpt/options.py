@@ -52,7 +52,7 @@ class GptOptions(Options):
         """Return an `AuxiliaryLanguageModel`, with the checkpoint's head if it had one."""
         if not self.lm_loss_weight:
             return model
-        from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
+        from experiments.beyond.gpt.model import AuxiliaryLanguageModel
 
         model = AuxiliaryLanguageModel(model, self.lm_loss_weight, seed)
         trained = [parse_spec(one)[0] for one in start.trained]

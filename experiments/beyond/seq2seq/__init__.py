@@ -5,7 +5,13 @@ from official_bert.extension import Extension
 EXTENSION = Extension(
     "seq2seq",
     heads={
-        "text": "official_bert.family.seq2seq:kind_of",
+        "text": "experiments.beyond.seq2seq.head:TEXT",
+    },
+    served={
+        "text": "experiments.beyond.seq2seq.served:ServedWriter",
+    },
+    keras={
+        "Seq2Seq": "experiments.beyond.seq2seq.model:Seq2Seq",
     },
     tasks={
         "text_to_text": "experiments.beyond.seq2seq.task:TextToText",

@@ -8,7 +8,7 @@ EXTENSION = Extension(
         "shallow_concatenation": "experiments.beyond.shallow.shape:ShallowConfig",
     },
     objectives={
-        "adjacent_tokens": "official_bert.compared.adjacent_tokens:AdjacentTokens",
+        "adjacent_tokens": "experiments.beyond.shallow.objective:AdjacentTokens",
     },
     flops={
         "adjacent_tokens": "experiments.beyond.shallow.costs:both_directions",

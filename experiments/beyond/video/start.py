@@ -1,4 +1,4 @@
-"""VideoBERT (`official_bert.family.video`) as a run: learns from videos, is asked zero-shot.
+"""VideoBERT (`experiments.beyond.video.model`) as a run: learns from videos, is asked zero-shot.
 
 A FinetuneConfig asks for it by `model="videobert"`, or by a name of `NAMES` for a part left out;
 `bert` has its sizes, or `init_from` is the BERT that it begins as. Nothing is fine-tuned: an epoch
@@ -83,7 +83,7 @@ def learn(config, task, train, logged):
     """See `WholeStart.learn`; examples are Videos to learn from and Segments to be asked about."""
     import keras
 
-    from official_bert.family import video
+    from experiments.beyond.video import model as video
     from official_bert.optimization import WarmupLinearDecay
 
     idea, source = NAMES[config.model], VideoOptions.of(config).init_from

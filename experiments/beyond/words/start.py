@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
+from experiments.beyond.common.task_words import words_in
 from experiments.beyond.words.options import WordOptions
+from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
 from experiments.training.settings.flops import LSTM_RATE, lstm_flops
 from experiments.training.settings.options import replaced
-from experiments.training.start.examples import read_present
 from experiments.training.start.starting_point import BertStart
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder
-from official_bert.compared.word_vectors import LEARNT_WIDTH, read_vectors, vectors_width
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
 
@@ -74,7 +74,7 @@ class WordStart:
 
     def model(self, config, head, seed):
         """Return a new `text_classifiers.TextClassifier` for `Task.head`."""
-        from official_bert.compared import text_classifiers
+        from experiments.beyond.words import model as text_classifiers
 
         inputs = self.vectors.shape[1]
         options = {"rate": self.rate, "seed": seed}
@@ -181,7 +181,7 @@ def start(config, task, examples) -> WordStart:
     first, *_ = examples.get("train") or task.examples("train")
     pairs, elmo = len(task.texts(first)) == 2, None
     if read.elmo:
-        from official_bert.compared.elmo import load_elmo
+        from experiments.beyond.elmo.model import load_elmo
 
         spelt = words_in(task, config, examples, tokenizer.words_of)
         ids = [tokenizer.word_id(word) for word in spelt]
@@ -190,15 +190,6 @@ def start(config, task, examples) -> WordStart:
         vectors = np.concatenate([vectors[: len(SPECIAL_TOKENS)], vectors[ids]])
         elmo = load_elmo(read.elmo, tokenizer.vocab)
     return WordStart(config.model, tokenizer, vectors, config.feature_width, rate, pairs, elmo)
-
-
-def words_in(task, config, examples, words_of) -> list[str]:
-    """Return the words of every split that there is, each once; `examples`: {split: what is read
-    already}, `words_of`: function of a text."""
-    found, _ = read_present(task, config, examples, task.splits)  # the run says what is missing
-    known = (example for split in found.values() for example in split)
-    words = {word for one in known for text in task.texts(one) for word in words_of(text)}
-    return sorted(words - {*SPECIAL_TOKENS})
 
 
 def elmo_states(states_of, batch) -> np.ndarray:

@@ -20,11 +20,11 @@ from data_prep.corpus import input_look
 from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags
+from experiments.beyond.words.vectors import LEARNT_WIDTH
 from official_bert.common import commands
 from official_bert.common.errors import UserError, check_choice, check_installed
 from official_bert.common.files import atomic_write
 from official_bert.common.outputs import check_outputs
-from official_bert.compared.word_vectors import LEARNT_WIDTH
 from official_bert.tokenization.words import WordTokenizer
 
 KINDS = ("skip_gram", "cbow")
@@ -86,7 +86,7 @@ def learn(
 
 
 def write(path, words, vectors, overwrite: bool = False) -> None:
-    """Writes word2vec's text format, which `official_bert.compared.word_vectors` reads."""
+    """Writes word2vec's text format, which `experiments.beyond.words.vectors` reads."""
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n")
         for word, vector in zip(words, vectors, strict=True):

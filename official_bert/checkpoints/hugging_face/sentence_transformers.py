@@ -10,17 +10,17 @@ from typing import Any
 
 from official_bert.checkpoints.hugging_face.huggingface_tensors import open_tensors
 from official_bert.checkpoints.integrity import check_finite
-from official_bert.common.errors import UserError
-from official_bert.common.json_files import field, read_json, shorten
-from official_bert.common.paths import inside
-from official_bert.config import BertConfig
-from official_bert.family.sentence_vectors import (
+from official_bert.checkpoints.sentence_vectors import (
     ACTIVATIONS,
     NORMALIZE,
     POOLINGS,
     DenseStep,
     SentenceVectors,
 )
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, read_json, shorten
+from official_bert.common.paths import inside
+from official_bert.config import BertConfig
 
 FILE = "modules.json"
 # The library's first folders name the Transformer after its family.

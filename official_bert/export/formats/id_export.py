@@ -110,10 +110,6 @@ def check_packages(format: str) -> None:
 def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     """As `exports.plan`, for files of token ids."""
     head, settings = exports.plan(loaded, source, format, head, **settings)
-    if head == "text":
-        raise UserError(
-            f"{source} writes texts, which files of token ids do not; a SavedModel does"
-        )
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(
             f"{source} reads long texts in windows, which files of token ids do not: a SavedModel "

@@ -2,11 +2,11 @@
 
 import pytest
 
+from experiments.beyond.elmo.shape import ElmoConfig
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import replaced
 from experiments.training.start import starts
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import ElmoConfig
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
+from experiments.beyond.distil.distillation import Distilled, taught
+from experiments.beyond.distil.teacher_fit import chosen_layers
+from experiments.beyond.distil.teachers import Teacher, begin_with
 from official_bert import (
     BertAdamW,
     BertClassifier,
@@ -15,9 +18,6 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints import model_folder
-from official_bert.family.distillation import Distilled, taught
-from official_bert.family.teacher_fit import chosen_layers
-from official_bert.family.teachers import Teacher, begin_with
 
 DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
 

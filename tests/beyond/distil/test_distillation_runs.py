@@ -8,6 +8,8 @@ import tiny_runs
 
 from data_prep.records import open_records
 from experiments import evaluate, finetune, pretrain
+from experiments.beyond.distil.distillation import taught
+from experiments.beyond.distil.teachers import Teacher
 from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text, Variant
 from experiments.tables.planning.cost import estimate
 from experiments.tables.planning.plan import plan
@@ -22,8 +24,6 @@ from experiments.training.step import evaluation
 from official_bert import BertPretrainer
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
-from official_bert.family.distillation import taught
-from official_bert.family.teachers import Teacher
 
 DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
 STUDENT = tiny_runs.bert(type_vocab_size=0, pooler_activation="none")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from experiments.beyond.elmo.model import ELMo, load_elmo, save_elmo
+from experiments.beyond.elmo.shape import ElmoConfig, character_ids
+from experiments.beyond.elmo.words_of_pieces import WordsOfPieces
 from official_bert import BertAdamW, BertTokenizer
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo import ELMo, load_elmo, save_elmo
-from official_bert.compared.elmo_config import ElmoConfig, character_ids
-from official_bert.compared.words_of_pieces import WordsOfPieces
 from tests.parity import other_checks
 
 TINY = ElmoConfig(

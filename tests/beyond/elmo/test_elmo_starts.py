@@ -8,6 +8,8 @@ import tiny_runs
 
 from data_prep.tasks import get_task
 from experiments import finetune, pretrain
+from experiments.beyond.elmo.model import load_elmo
+from experiments.beyond.elmo.shape import ElmoConfig
 from experiments.beyond.words import start as word_vectors
 from experiments.training.settings import flops
 from experiments.training.settings.config import FinetuneConfig, Phase
@@ -16,8 +18,6 @@ from experiments.training.settings.config_values import from_dict, to_dict
 from experiments.training.settings.options import replaced
 from experiments.training.start import preflight
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo import load_elmo
-from official_bert.compared.elmo_config import ElmoConfig
 
 SENTENCES = {"train": 24, "valid": 8}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from experiments.beyond.gbert import model as graph_codes
 from official_bert import BertConfig
-from official_bert.family import graph_codes
 
 # [PAD], [CLS], [MASK], a root 3, its child 4, and leaves: 5 and 6 below 4, 7 alone.
 PARENTS = [-1, -1, -1, -1, 3, 4, 4, -1]

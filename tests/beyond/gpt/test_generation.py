@@ -8,12 +8,12 @@ import pytest
 from keras import ops
 
 import official_bert as ob
-from experiments.beyond.common.layers import NormFirstBlock
 from experiments.beyond.gpt.gpt2_names import GPT2
 from experiments.beyond.gpt.names import OPENAI_GPT
+from experiments.beyond.common import generation
+from experiments.beyond.common.layers import NormFirstBlock
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
-from official_bert.family import generation
 from official_bert.objectives.masked_lm import language_model_head
 from official_bert.predict import Model
 from official_bert.tokenization import BertTokenizer

@@ -11,11 +11,11 @@ from successor_tokenizers import word_ends
 from tiny import VOCAB
 
 import official_bert as ob
+from experiments.beyond.gpt.model import AuxiliaryLanguageModel
 from experiments.beyond.gpt.names import OPENAI_GPT
 from official_bert.checkpoints import google
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.common.errors import UserError
-from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 from official_bert.export.packed_encoder import PackedEncoder
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.losses import ModelWithLosses

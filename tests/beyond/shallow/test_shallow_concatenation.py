@@ -11,11 +11,11 @@ from scipy.special import erf, log_softmax
 
 import official_bert as ob
 from experiments.beyond.shallow.layers import ShallowBlock
+from experiments.beyond.shallow.objective import AdjacentTokens
 from experiments.beyond.shallow.shape import ShallowConfig
 from experiments.training.settings.flops import pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
-from official_bert.compared.adjacent_tokens import AdjacentTokens
 from official_bert.encoder import BertEncoder
 from official_bert.export.settings import ServingSettings
 from official_bert.pretraining import BertPretrainer

@@ -10,6 +10,7 @@ import pytest
 from data_prep.tasks import get_task
 from experiments import finetune
 from experiments.beyond.video import made_videos
+from experiments.beyond.video import model as pretrainer
 from experiments.beyond.video import start as video
 from experiments.beyond.video.task import Segment
 from experiments.tables.planning.plan import plan
@@ -19,7 +20,6 @@ from experiments.training.settings.options import replaced
 from experiments.training.start import preflight
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
-from official_bert.family import video as pretrainer
 from official_bert.tokenization import BertTokenizer
 
 

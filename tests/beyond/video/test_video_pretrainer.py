@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from experiments.beyond.video import model as video
 from official_bert import BertConfig
-from official_bert.family import video
 from official_bert.pretraining import BertPretrainer
 
 CONFIG = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,

@@ -7,8 +7,8 @@ import pytest
 from in_process import call
 
 from experiments.beyond.words import word2vec
+from experiments.beyond.words.vectors import read_vectors, vectors_width
 from official_bert.common.errors import UserError
-from official_bert.compared.word_vectors import read_vectors, vectors_width
 
 pytest.importorskip("gensim")
 ROLES = {"king": "crown he", "queen": "crown she", "man": "field he", "woman": "field she"}

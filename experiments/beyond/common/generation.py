@@ -192,3 +192,35 @@ def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed:
         return draw(ops.where(scores >= least, scores, -1e9), make_seed(seed, place))
 
     return choose
+
+
+def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):
+    """Write on behind texts; see `predict.Model.generate`, whose `model` this is."""
+    from official_bert.export.text_answers import as_texts
+    from official_bert.predict import NO_VOCABULARY
+
+    for name, value in {"length": length, "top_k": top_k, "seed": seed}.items():
+        if not isinstance(value, int | np.integer):
+            raise UserError(f"{name} {value!r} is no whole number")
+    texts, one = as_texts(texts, may_be_empty=True)
+    head = getattr(model.model, "masked_lm", None)
+    if model.head != "pretraining" or head is None:
+        raise UserError(f"the model has no language-model head (its head is {model.head})")
+    if model.tokenizer is None:
+        raise UserError(NO_VOCABULARY)
+    drawing = sampling(temperature or 1.0, top_k, top_p, seed)
+    choose = drawing if temperature else greedy
+    made = model.__dict__.setdefault("_graphs", {})
+    if made.get("generate", (None,))[0] is not model.model:
+        step = NextToken(model.encoder, head, model.tokenizer.vocab_size)
+        made["generate"] = model.model, (step, step.compiled())
+    step, compiled_step = made["generate"][1]
+    prompts = [prompt(model.tokenizer, text) for text in texts]
+    length = min(length, model.config.max_position_embeddings)
+    if (longest := max(map(len, prompts), default=0)) >= length:
+        raise UserError(f"a text has {longest} tokens: nothing fits behind it in {length}")
+    end = model.tokenizer.sep_id
+    state = step.begin(len(prompts), length)
+    found = decode(compiled_step, state, prompts, length, choose, end)
+    written = [model.tokenizer.decode(ids) for ids in found]
+    return written[0] if one else written

@@ -14,10 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from official_bert.checkpoints import hdf5_files
-from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, write_json
-from official_bert.compared.elmo_config import (
+from experiments.beyond.elmo.shape import (
     MAX_CHARACTERS,
     NUM_CHARACTERS,
     ElmoConfig,
@@ -25,6 +22,9 @@ from official_bert.compared.elmo_config import (
     options_file,
     weights_file,
 )
+from official_bert.checkpoints import hdf5_files
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, write_json
 
 
 class CharacterCNN(keras.layers.Layer):

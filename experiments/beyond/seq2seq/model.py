@@ -10,17 +10,13 @@ the first and what is before it (UniLM, Dong et al. 2019): keys and values of th
 import keras
 from keras import ops
 
+from experiments.beyond.seq2seq.text_to_text import TextToText
+from experiments.beyond.common.generation import Kept, nothing_kept
 from official_bert.common.errors import UserError
-from official_bert.config import RNN_DECODERS
 from official_bert.encoder import BertEncoder
-from official_bert.extension import load
-from official_bert.family.generation import Kept, nothing_kept
-from official_bert.family.text_to_text import TextToText
 from official_bert.layers import LayerNorm, SelfAttention, bias_of
 from official_bert.objectives.masked_lm import language_model_head
 from official_bert.randomness import DECODER, dropout, fold_in
-
-_RNN = "official_bert.family.rnn_seq2seq:RNNSeq2Seq"
 
 
 class CrossAttention(keras.layers.Layer):
@@ -46,11 +42,6 @@ class CrossAttention(keras.layers.Layer):
         attended = self.attention(read, bias, seed=fold_in(seed, 3), keys_values=keys_values)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 4))
         return x if self.norm_first else self.norm(x)
-
-
-def kind_of(head: dict) -> type[TextToText]:
-    """Return the class that a description of a head, with its "decoder", asks for."""
-    return load(_RNN if head["decoder"] in RNN_DECODERS else f"{__name__}:Seq2Seq")
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -100,6 +91,11 @@ class Seq2Seq(TextToText):
                 config, initializer, dtype=policy, name="masked_lm"
             )
         self.built = True
+
+    def described(self) -> tuple[str, dict]:
+        """Return the name of the head and the fields of `model.json` that rebuild it."""
+        own = {name: getattr(self, name) for name in ("longest", "beams", "length_penalty")}
+        return "text", {"decoder": self.form, **own}
 
     @property
     def decoder(self) -> BertEncoder:

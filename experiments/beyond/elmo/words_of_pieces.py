@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from official_bert.compared.elmo_config import MAX_CHARACTERS, PADDING, character_ids
+from experiments.beyond.elmo.shape import MAX_CHARACTERS, PADDING, character_ids
 from official_bert.tokenization.tokenizer import BertTokenizer
 
 _LETTERS = MAX_CHARACTERS - 2

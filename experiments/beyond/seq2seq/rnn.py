@@ -11,8 +11,8 @@ import functools
 import keras
 from keras import ops
 
+from experiments.beyond.seq2seq.text_to_text import TextToText
 from official_bert import layers
-from official_bert.family.text_to_text import TextToText
 from official_bert.layers import bias_of, softmax
 from official_bert.objectives.masked_lm import language_model_head
 from official_bert.randomness import DECODER, dropout, fold_in

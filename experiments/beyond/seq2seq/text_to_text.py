@@ -6,9 +6,9 @@ What is written begins and ends as what is read does, with [CLS] and [SEP] in BE
 import keras
 from keras import ops
 
+from experiments.beyond.seq2seq.beam_search import search
 from official_bert.common.errors import UserError
 from official_bert.encoder import complete_inputs, input_specs
-from official_bert.family.beam_search import search
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 
 

@@ -1,1 +1,0 @@
-"""Successors of BERT: shapes and names, objectives, teachers and students, vectors of sentences."""
