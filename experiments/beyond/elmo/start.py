@@ -8,8 +8,8 @@ pre-training its words are joined of the records' pieces.
 import dataclasses
 from typing import Any
 
-from experiments.beyond.elmo.shape import check_elmo_folder
 from experiments.beyond.common.task_words import words_in
+from experiments.beyond.elmo.shape import check_elmo_folder
 from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import preflight
 from experiments.training.start.starting_point import BertStart, StartingPoint

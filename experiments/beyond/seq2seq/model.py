@@ -10,8 +10,8 @@ the first and what is before it (UniLM, Dong et al. 2019): keys and values of th
 import keras
 from keras import ops
 
-from experiments.beyond.seq2seq.text_to_text import TextToText
 from experiments.beyond.common.generation import Kept, nothing_kept
+from experiments.beyond.seq2seq.text_to_text import TextToText
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
 from official_bert.layers import LayerNorm, SelfAttention, bias_of

@@ -4,8 +4,8 @@ reads from left to right, the other from right to left, and they never meet."""
 import keras
 from keras import ops
 
-from experiments.beyond.shallow.shape import ShallowConfig
 from experiments.beyond.common.layers import Successor
+from experiments.beyond.shallow.shape import ShallowConfig
 from official_bert.extension import load
 from official_bert.layers import TransformerBlock, bias_of
 from official_bert.randomness import RIGHT_TO_LEFT, fold_in

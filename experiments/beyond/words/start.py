@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
 from experiments.beyond.common.task_words import words_in
+from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
 from experiments.beyond.words.options import WordOptions
 from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
 from experiments.training.settings.flops import LSTM_RATE, lstm_flops

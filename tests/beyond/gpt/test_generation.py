@@ -8,10 +8,10 @@ import pytest
 from keras import ops
 
 import official_bert as ob
-from experiments.beyond.gpt.gpt2_names import GPT2
-from experiments.beyond.gpt.names import OPENAI_GPT
 from experiments.beyond.common import generation
 from experiments.beyond.common.layers import NormFirstBlock
+from experiments.beyond.gpt.gpt2_names import GPT2
+from experiments.beyond.gpt.names import OPENAI_GPT
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.objectives.masked_lm import language_model_head
