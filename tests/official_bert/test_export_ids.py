@@ -57,8 +57,9 @@ def ask(file, path, model, **settings):
     settings = ServingSettings.from_loaded(model, max_query_length=8, **settings)
     answers = Answers(model, choose_head(model, None, "the model"), settings)
     batch = id_export.example(answers, np.random.default_rng(1))
-    file.write(path / file.FILE, answers)
-    return batch, file.run(path / file.FILE, batch)
+    written = path / f"{len(list(path.iterdir()))}-{file.FILE}"  # a test asks several models
+    file.write(written, answers)
+    return batch, file.run(written, batch)
 
 
 def close(found, expected, atol=2e-5):

@@ -187,7 +187,7 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
     contents["padding"] = padding(tokenizer)
-    write_json(path, contents, indent=1)
+    write_json(path, contents, indent=1, own=True)
     return notes
 
 
