@@ -14,6 +14,7 @@ from experiments.tables.run import cells
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import run_cell
 from experiments.training.settings.config_files import load_config
+from official_bert.common.locks import exclusive
 from official_bert.config import BertConfig
 
 
@@ -25,7 +26,8 @@ def run(ablation, folder):
     for name, cell in grid.cells.items():
         at = grid.folder(name)
         at.mkdir(parents=True)
-        status = run_cell(cells.run_cell, cell.kind, grid.resolved(name), at)
+        with exclusive(at) as lock:
+            status = run_cell(cells.run_cell, cell.kind, grid.resolved(name), at, lock)
         assert status.state == "finished", (name, status.reason)
     results = assemble.assemble(ablation, planned, grid, "a command")
     report.write(results, folder)
