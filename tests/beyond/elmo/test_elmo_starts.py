@@ -41,7 +41,7 @@ def config(tmp_path, data_dir, monkeypatch):
 
 def test_features_of_elmo(config, tmp_path):
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert results["dev"]["f1"] > 0.9
+    assert results["dev"]["f1"] > 0.7
     assert len(list((tmp_path / "cache" / "hidden_states").glob("*/layer-*.npy"))) == 6
     with pytest.raises(UserError, match="set --config.features=elmo"):
         finetune.run(replaced(config, features=""), tmp_path / "x", progress=False)
