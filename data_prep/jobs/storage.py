@@ -133,6 +133,10 @@ def remove_known(folder: str, names: re.Pattern) -> None:
     if local:
         local_files.remove_unfinished(folder, names)
         local_files.remove_empty(folder)
+    elif not list_folder(folder):
+        files, inner = _file_system(folder)
+        with contextlib.suppress(OSError, NotImplementedError):  # most stores have no folders
+            files.rmdir(inner)
 
 
 def set_aside(path: str) -> None:

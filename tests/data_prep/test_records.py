@@ -286,7 +286,7 @@ def test_records_of_other_options_than_the_configuration(made, name, value):
     [
         ({"options": None}, "manifest.json: options must be a JSON object, not null"),
         ({"options": {}}, "options: the field masked_lm_prob is missing"),
-        ({"options": {"masked_lm_prob": "x"}}, "masked_lm_prob must be a number"),
+        ({"options": {"masked_lm_prob": "x"}}, "masked_lm_prob must be a whole number or a number"),
         ({"vocab_sha256": 3}, "manifest.json: vocab_sha256 must be a text"),
         ({"vocab_sha256": "0" * 64}, "vocab.txt is damaged"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer, WordEndTokenizer, load_tokenizer
 
-HARD = Path(__file__).parents[1] / "data_prep" / "hard_sentences.txt"
+HARD = Path(__file__).parents[2] / "data_prep" / "hard_sentences.txt"
 PIECES = ["<unk>", *"lowerst", "w</w>", "t</w>", "lo", "low</w>", "es", "est</w>"]
 MERGES = [("l", "o"), ("e", "s"), ("lo", "w</w>"), ("es", "t</w>")]
 

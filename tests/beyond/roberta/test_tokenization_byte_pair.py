@@ -15,7 +15,7 @@ from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer, load_tokenizer
 from official_bert.tokenization.library.byte_pair import BYTE_CHARACTERS, SPECIAL
 
-HARD = Path(__file__).parents[1] / "data_prep" / "hard_sentences.txt"
+HARD = Path(__file__).parents[2] / "data_prep" / "hard_sentences.txt"
 BLANKS = ["aaaaaaa    ''s  \u3000", " a 's ''s", "a \tb\t ", "\u00a0x\n\n y\x1cz", "", " "]
 
 

@@ -110,7 +110,7 @@ def test_the_code_that_splits_text_is_in_the_key(monkeypatch):
     names = {"/".join(path.parts[-3:]) for path in hashed}
     assert {
         "data_prep/corpus/sentence_splitter.py",
-        "data_prep/tasks/question_answering/squad.py",
+        "tasks/question_answering/squad.py",
         "official_bert/tokenization/base.py",
     } <= names
 
