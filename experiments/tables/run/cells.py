@@ -169,7 +169,7 @@ def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
             train.append((row["premise"], row["hypothesis"], _nli_label(row["label"], path, line)))
     for name, pairs in (("train", train), ("dev", dev)):
         rows = "".join("\t".join(pair) + "\n" for pair in pairs)
-        write_text(Path(output) / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows)
+        write_text(Path(output) / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows, own=True)
     return {"train": len(train), "dev": len(dev)}
 
 
