@@ -190,7 +190,7 @@ def test_begins_as_a_trained_bert(config, videos, tmp_path, monkeypatch):
         preflight.finetuning(config)
     with pytest.raises(UserError, match="init_from is not for --config.model="):
         preflight.finetuning(replaced(config, model="tiny-wikipedia"))
-    with pytest.raises(UserError, match="tiny-wikipedia-ltr: it is no folder of a BERT"):
+    with pytest.raises(UserError, match="tiny-wikipedia-ltr: it is not a folder of a BERT"):
         preflight.finetuning(replaced(config, init_from="tiny-wikipedia-ltr"))
     folder, begin_as, begun = (
         shutil.copytree(videos[0], tmp_path / "videos"),
