@@ -8,12 +8,12 @@ lower-cases. Of Latin letters these are accents; in Hindi, Thai or Khmer, whose 
 capitals, they are vowels and tones: कुल (total) and कल (tomorrow) become the same.
 """
 
-import unicodedata
 from collections.abc import Mapping
 
 import regex
 
 from official_bert.common.errors import UserError
+from official_bert.tokenization.reference import decomposed
 
 LEAST_KEPT = 0.5  # of the characters read
 MOST_UNKNOWN = 0.05  # of the tokens
@@ -63,7 +63,7 @@ def by_reason(lost: Mapping[str, int]) -> list[str]:
 
 def loses_marks(text: str) -> bool:
     """Return whether letters without capitals lose marks in it."""
-    return not text.isascii() and bool(_MARKED.search(unicodedata.normalize("NFD", text)))
+    return not text.isascii() and bool(_MARKED.search(decomposed(text)))
 
 
 def warning_of_marks(words: int, total: int) -> str:

@@ -18,6 +18,7 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
 CHECKSUMS = "checksums"
+_MOST_LAYERS = 512  # that may share their weights, so that no file of theirs is large
 _MOST_TIMES = 4  # a model may be so many times as large as its weights file
 
 
@@ -86,6 +87,11 @@ def check_size(
     Raises:
       UserError: the model would be several times as large.
     """
+    if config.num_hidden_layers > _MOST_LAYERS:
+        raise UserError(
+            f"{source}: the configuration beside it says {config.num_hidden_layers:,} layers; at "
+            f"most {_MOST_LAYERS} are read"
+        )
     needed = config.num_parameters
     needed += config.hidden_size * int(settings.get("num_labels") or 0)
     if needed > _MOST_TIMES * numbers + (1 << 20):

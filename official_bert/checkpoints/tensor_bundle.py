@@ -21,6 +21,7 @@ from official_bert.common.protocol_buffers import fields, varint_at
 
 _MAGIC, _FOOTER, _TRAILER = 0xDB4775248B80FB57, 48, 5
 _MOST_INDEX_BYTES, _LONGEST_NAME = 1 << 24, 1 << 12
+_MOST_TENSORS, _MOST_TIMES, _FREE = 100_000, 20, 1 << 20  # times the file's size; bytes
 _STRING, _BFLOAT16 = 7, 14
 # The numbers of tensorflow/core/framework/types.proto.
 _TYPES = {
@@ -105,12 +106,16 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     for _ in range(2):  # where its metadata are, which are none
         _, at = varint_at(data, at)
     (start, size), _ = _handle(data, at)
-    end = 0
+    end = count = unpacked = 0
     for _, value in _block(data, start, size):
         (start, size), _ = _handle(value, 0)
         if start < end:
             raise ValueError("a block is there twice")
-        yield from _block(data, start, size)
+        for pair in _block(data, start, size):
+            count, unpacked = count + 1, unpacked + sum(map(len, pair))
+            if count > _MOST_TENSORS or unpacked > _MOST_TIMES * len(data) + _FREE:
+                raise ValueError(f"{count:,} names and more, unpacked {unpacked:,} bytes")
+            yield pair
         end = start + size
 
 

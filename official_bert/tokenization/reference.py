@@ -15,6 +15,7 @@ differently by different Python versions.
 This module is written to be read. `fast.py` computes the same pieces far faster.
 """
 
+import itertools
 import unicodedata
 from collections.abc import Collection
 from typing import NamedTuple
@@ -131,8 +132,20 @@ def space_around_ideographs(text: str) -> str:
 
 def without_accents(text: str) -> str:
     """Decompose letters (é becomes e and an acute accent) and drop the non-spacing marks."""
-    decomposed = unicodedata.normalize("NFD", text)
-    return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+    return "".join(char for char in decomposed(text) if unicodedata.category(char) != "Mn")
+
+
+def decomposed(text: str) -> str:
+    """Return Unicode's form NFD: letters before their marks, those in the order of their classes.
+
+    `unicodedata` takes time with the square of a run of marks, so long texts go letter by letter.
+    """
+    if len(text) <= MAX_WORD_CHARACTERS:
+        return unicodedata.normalize("NFD", text)
+    chars = (part for char in text for part in unicodedata.normalize("NFD", char))
+    runs = itertools.groupby(chars, lambda char: unicodedata.combining(char) > 0)
+    ordered = (sorted(run, key=unicodedata.combining) if marks else run for marks, run in runs)
+    return "".join(itertools.chain.from_iterable(ordered))
 
 
 def split_on_punctuation(text: str) -> str:

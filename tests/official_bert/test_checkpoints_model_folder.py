@@ -127,6 +127,8 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(old_folder):
         ({"num_labels": 0}, "model.json: num_labels must be a positive whole number"),
         ({"num_labels": 4}, "labels has 3 entries, num_labels is 4"),
         ({"labels": 5}, "model.json: labels must be a list, not 5"),
+        ({"labels": ["a", "b", "a"]}, "model.json: labels: a is there twice"),
+        ({"labels": ["1", "b", 1]}, "model.json: labels: 1 is there twice"),
         ({"labels": "abc"}, 'model.json: labels must be a list, not "abc"'),
         ({"labels": ["a", None, "b"]}, r"model.json: labels\[1\] must be a text or a whole number"),
         ({"do_lower_case": "no"}, "model.json: do_lower_case must be true or false"),
@@ -139,7 +141,8 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(old_folder):
         ({"layer_norm_eps": float("-inf")}, "bert_config.json: .*(number)"),
         # Of a model that is not built: its memory is looked at.
         ({"hidden_size": 200_000, "num_attention_heads": 1}, "describes a model of"),
-        ({"num_hidden_layers": 2_000_000}, "describes a model of"),
+        ({"num_hidden_layers": 20_000}, "says 20,000 layers; at most 512 are read"),
+        ({"num_hidden_layers": 10**8, "num_hidden_groups": 1}, "says 100,000,000 layers"),
         ({"vocab_size": 2_000_000_000}, "describes a model of"),
         ({"hidden_size": 10**400}, r"must be below 2\*\*31"),
     ],

@@ -255,3 +255,6 @@ class TestHuggingFace:
     def test_labels_may_be_numbers(self, folder):
         change_json(folder / "config.json", id2label={"0": 0, "1": 1})
         assert ob.load(folder).settings["labels"] == ["0", "1"]
+        change_json(folder / "config.json", id2label={"0": "x", "1": "x"})
+        with pytest.raises(UserError, match="config.json: id2label: x is there twice"):
+            ob.load(folder)

@@ -1,6 +1,7 @@
 """TensorFlow's checkpoints read without it: what TensorFlow reads, and damage is named."""
 
 import struct
+import tracemalloc
 
 import google_crc32c
 import numpy as np
@@ -144,3 +145,16 @@ def test_hostile_blocks(tmp_path, block, packed, message):
     (tmp_path / "x.index").write_bytes(index_of(block, packed=packed))
     with pytest.raises(UserError, match=message):
         TensorBundle(tmp_path / "x")
+
+
+def test_an_index_asks_for_no_more_than_it_takes(tmp_path):
+    """Issue: names written as what differs from the one before became a thousand times the file."""
+    name = b"n" * 4000
+    same = number(len(name)) + number(0) + number(0)
+    block = number(0) + number(len(name)) + number(0) + name + same * 20_000 + END
+    (tmp_path / "x.index").write_bytes(index_of(block))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="names and more, unpacked"):
+        TensorBundle(tmp_path / "x")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()

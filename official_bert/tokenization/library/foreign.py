@@ -79,7 +79,8 @@ class LibraryTokenizer(Tokenizer):
             return decoding.pieces_to_text(readable[index] for index in ids)
         if max(ids, default=0) >= self.vocab_size:
             raise IndexError(f"id {max(ids)} is outside the vocabulary")
-        return self._library.decode(ids, skip_special_tokens=False)
+        with tokenizer_json.no_panic("the library tokenizers cannot decode"):
+            return self._library.decode(ids, skip_special_tokens=False)
 
     def write(self, folder: str | os.PathLike) -> None:
         """Write the `tokenizer.json`, the special tokens in its template and its padding."""
@@ -95,12 +96,8 @@ class LibraryTokenizer(Tokenizer):
 
     def _encoding(self, text: str):
         text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text: "?"
-        try:
+        with tokenizer_json.no_panic(f"the library tokenizers cannot encode {text[:50]!r}"):
             return self._library.encode(text, add_special_tokens=False)
-        except Exception as error:
-            raise UserError(
-                f"the library tokenizers cannot encode {text[:50]!r}: {error}"
-            ) from error
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name != "_library"}

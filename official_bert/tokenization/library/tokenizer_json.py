@@ -1,16 +1,17 @@
 """The file `tokenizer.json` of the library `tokenizers`: its parts, and what they say of pieces."""
 
+import contextlib
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
+from official_bert.tokenization.library import bounds
 from official_bert.tokenization.reference import Rules
-from official_bert.tokenization.vocabulary import MOST_PIECES
 
 # What each role is called where a file does not say, in the order in which they are tried.
 _USUAL = {
@@ -70,12 +71,9 @@ def library(contents: dict[str, Any], where: str):
             f"{where}: model: dropout={shorten(model['dropout'])} draws the pieces of a text at "
             "random; set it to null"
         )
-    try:
+    bounds.check(contents, where)
+    with no_panic(f"{where}: the library tokenizers cannot read it"):
         found = tokenizers.Tokenizer.from_str(json.dumps(contents))
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # the library's panics are no Exception
-        raise UserError(f"{where}: the library tokenizers cannot read it ({error})") from None
     for token in contents.get("added_tokens") or ():
         index = found.token_to_id(token["content"])
         if index != token["id"]:
@@ -84,6 +82,18 @@ def library(contents: dict[str, Any], where: str):
                 f"library tokenizers, which counts on from the vocabulary, {index}"
             )
     return found, json.loads(found.to_str())
+
+
+@contextlib.contextmanager
+def no_panic(told: str) -> Iterator[None]:
+    """Around calls of the library: what it raises is a UserError, its panics, which are no
+    Exception, too. `told` starts the message."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, UserError):
+        raise
+    except BaseException as error:
+        raise UserError(f"{told} ({error})") from None
 
 
 def whole(model: dict[str, Any], added_tokens=(), **parts: dict | None) -> dict[str, Any]:
@@ -147,20 +157,19 @@ def part(name: str, contents: dict[str, Any]):
 def lower_cases(of_library) -> bool:
     """Return whether the normalizer lower-cases text."""
     normalizer = of_library.normalizer
-    return normalizer is not None and normalizer.normalize_str("A").strip(f"{_BLANK} ") == "a"
+    with no_panic("the library tokenizers cannot lower-case"):
+        return normalizer is not None and normalizer.normalize_str("A").strip(f"{_BLANK} ") == "a"
 
 
 def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
     """Return the pieces in the order of their ids; "" where no piece has an id.
 
     Raises:
-      UserError: an id is out of all bounds, or two pieces have it.
+      UserError: two pieces have an id.
     """
     written = contents["model"].get("vocab")
     id_of = of_library.get_vocab(with_added_tokens=True)
-    found = [""] * (max(id_of.values(), default=-1) + 1 if id_of else 0)
-    if len(found) > MOST_PIECES:
-        raise UserError(f"{where}: an id is {len(found) - 1:,}; at most {MOST_PIECES:,} are read")
+    found = [""] * (max(id_of.values(), default=-1) + 1)
     for piece, index in id_of.items():
         if found[index]:
             raise UserError(f"{where}: {found[index]!r} and {piece!r} have the same id, {index}")

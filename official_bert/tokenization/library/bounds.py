@@ -1,0 +1,116 @@
+"""Bounds of a stranger's `tokenizer.json`: a few kB of it could ask for all time and all memory."""
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
+from official_bert.tokenization.vocabulary import MOST_PIECES
+
+MOST_GROWTH = 1000  # times; what SentencePiece calls nmt_nfkc makes 18 characters of one
+MOST_STEPS = 100
+MOST_WORD_CHARACTERS = 1000  # WordPiece takes time with more than the square of a word
+MOST_REPEATS = 3  # in an alternative of a pattern
+
+_TOKEN = re.compile(r"\\.|\[(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\{\d+(?:,\d*)?\}|.", re.DOTALL)
+
+
+def check(contents: dict[str, Any], where: str) -> None:
+    """Check what the file asks for before the library reads it.
+
+    Raises:
+      UserError: an id is out of all bounds, its steps are too many or make too much of a text, one
+        of its patterns may backtrack without end, or words may be longer than WordPiece can cut.
+    """
+    parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+    steps = [step for name in parts for step in _steps(contents.get(name))]
+    if len(steps) > MOST_STEPS:
+        raise UserError(f"{where}: it has {len(steps):,} steps; at most {MOST_STEPS} are read")
+    growth = math.prod(map(_growth, steps))
+    if growth > MOST_GROWTH:
+        raise UserError(
+            f"{where}: its steps may make a text {growth:,.0f} times as long; at most "
+            f"{MOST_GROWTH:,} times is read"
+        )
+    for pattern in (step["pattern"] for step in steps if isinstance(step.get("pattern"), dict)):
+        if isinstance(pattern.get("Regex"), str) and backtracks(pattern["Regex"]):
+            raise UserError(
+                f"{where}: the pattern {shorten(pattern['Regex'])} repeats what repeats, which may "
+                "take time without end; write it without"
+            )
+    vocab = contents["model"]["vocab"]
+    ids = [*(vocab.values() if isinstance(vocab, dict) else range(len(vocab)))]
+    ids += [token["id"] for token in contents.get("added_tokens") or ()]
+    if max(ids, default=0) >= MOST_PIECES:
+        raise UserError(f"{where}: an id is {max(ids):,}; at most {MOST_PIECES:,} are read")
+    longest = contents["model"].get("max_input_chars_per_word", 0)
+    if isinstance(longest, int) and longest > MOST_WORD_CHARACTERS:
+        raise UserError(
+            f"{where}: max_input_chars_per_word is {longest:,}; at most {MOST_WORD_CHARACTERS:,} "
+            "is read (the library's own is 100)"
+        )
+
+
+def backtracks(pattern: str) -> bool:
+    """Return whether a group that repeats or has alternatives is itself repeated, or many repeats
+    stand behind each other: such patterns are tried in ways without number."""
+    repeats, groups, ended, count = False, [], False, 0
+    for token in _TOKEN.findall(pattern):
+        if token in "*+" or len(token) > 1 and token[0] == "{":
+            count += 1
+            if ended or count > MOST_REPEATS:
+                return True
+            repeats = True
+        ended = False
+        if token == "(":
+            groups.append(repeats)
+            repeats = False
+        elif token == ")" and groups:
+            ended, repeats = repeats, groups.pop() or repeats
+        elif token == "|" and groups:
+            repeats = True
+        elif token == "|":
+            count = 0
+    return False
+
+
+def _steps(part) -> Iterator[dict[str, Any]]:
+    """Yield the steps of a part, those of sequences one by one."""
+    if isinstance(part, dict):
+        inner = [each for value in part.values() if isinstance(value, list) for each in value]
+        if not inner or part.get("type") != "Sequence":
+            yield part
+        else:
+            for each in inner:
+                yield from _steps(each)
+
+
+def _growth(step: dict[str, Any]) -> float:
+    """Return how many characters a step may make of one."""
+    match step:
+        case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)}:
+            return max(1.0, len(new) / max(1, len(old)))
+        case {"type": "Replace", "content": str(new)}:
+            return max(1.0, len(new))
+        case {"type": "Prepend", "prepend": str(new)}:
+            return 1.0 + len(new)
+        case {"type": "ByteLevel" | "Metaspace"}:
+            return 2.0
+        case {"type": "Precompiled", "precompiled_charsmap": str(packed)}:
+            return _longest_of_map(packed)
+    return 1.0
+
+
+def _longest_of_map(packed: str) -> float:
+    """Return the characters of the longest text in SentencePiece's table: the size of a trie, the
+    trie, texts with zeros between."""
+    try:
+        table = base64.b64decode(packed, validate=True)
+    except (binascii.Error, ValueError):
+        return 1.0  # the library says what is wrong
+    texts = table[4 + int.from_bytes(table[:4], "little") :].split(b"\0")
+    return max(1.0, max(len(text.decode("utf-8", "replace")) for text in texts))
