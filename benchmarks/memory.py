@@ -75,16 +75,16 @@ def computed(bert, length, rows=BATCH):
     """Return bytes as `measured` counts them, in float32.
 
     Arguments are weights and both moments. The most temporary memory is needed when the backward
-    pass begins: it will read, of each block, 14 tensors as wide as the model (inputs of products
-    and norms, sums, bits of dropout), 4 as wide as the feed-forward layer and 5 matrices a head;
-    13 tensors as wide as the model before and after the blocks; two tensors of logits; and there is
+    pass begins: it will read, of each block, 11 tensors as wide as the model (inputs of products
+    and norms, sums), 3 as wide as the feed-forward layer and 5 matrices a head; 10
+    tensors as wide as the model before and after the blocks; two tensors of logits; and there is
     the first gradient, the table's. Later the blocks make room for their gradients, which only
     without many tokens need more.
     """
     width, tokens = bert.hidden_size, rows * length
-    block = tokens * (14 * width + 4 * bert.intermediate_size)
+    block = tokens * (11 * width + 3 * bert.intermediate_size)
     block += 5 * rows * bert.num_attention_heads * length**2
-    read = bert.num_hidden_layers * block + 13 * tokens * width
+    read = bert.num_hidden_layers * block + 10 * tokens * width
     read += 2 * rows * predictions(length) * bert.vocab_size
     most = max(read, parameters(bert)) + bert.vocab_size * width
     return {"arguments": 12 * parameters(bert), "temporary": 4 * most}

@@ -237,7 +237,7 @@ class BertAdamW(keras.optimizers.Optimizer):
             for g, v in zip(gradients, variables, strict=True)
             if g is not None
         ]
-        norm = ops.sqrt(sum(_sum_of_squares(gradient) for gradient, _ in pairs))
+        norm = _global_norm([gradient for gradient, _ in pairs])
         learning_rate = self.learning_rate
         for gradient, variable in pairs:
             if self.clip_norm:
@@ -319,6 +319,16 @@ def _dense(gradient):
     import tensorflow as tf
 
     return tf.convert_to_tensor(gradient)
+
+
+def _global_norm(gradients):
+    vectors = [g for g in gradients if len(g.shape) == 1]
+    if keras.backend.backend() == "jax" and vectors:
+        # As one: a GPU would start a kernel for each, and most weights are vectors.
+        matrices = [g for g in gradients if len(g.shape) != 1]
+        joined = ops.concatenate([ops.cast(g, "float32") for g in vectors])
+        gradients = [*matrices, joined]
+    return ops.sqrt(sum(map(_sum_of_squares, gradients)))
 
 
 def _sum_of_squares(gradient):

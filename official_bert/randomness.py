@@ -83,8 +83,8 @@ def dropout(x, rate: float, seed):
     if keras.backend.backend() == "jax":
         from official_bert.backend.jax_kernels import dropout as jax_dropout
 
-        return jax_dropout(x, rate, seed)
-    return x * place_hash.factors(x, rate, seed)
+        return jax_dropout(x, rate, place_hash.keys(seed))
+    return x * place_hash.factors(x, rate, place_hash.keys(seed))
 
 
 def locked_dropout(x, rate: float, seed):

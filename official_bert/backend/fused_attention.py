@@ -95,7 +95,7 @@ def products(qkv, bias, seed, rate: float):
     scores = ops.matmul(query * query.shape[-1] ** -0.5, ops.transpose(key, (0, 1, 3, 2)))
     weights = ops.softmax(ops.cast(scores + bias[:, None], "float32"), axis=-1)
     weights = ops.cast(weights, value.dtype)
-    weights = weights * place_hash.factors(weights, rate, seed)
+    weights = weights * place_hash.factors(weights, rate, place_hash.keys(seed))
     return ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))
 
 

@@ -15,17 +15,17 @@ from official_bert.backend import place_hash
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def dropout(x, rate: float, seed):
-    """Return `randomness.dropout`, the mask drawn anew in the backward pass and never stored."""
-    return x * place_hash.factors(x, rate, seed)
+def dropout(x, rate: float, keys):
+    """Return `randomness.dropout` by keys of a seed; the mask is drawn anew in the backward pass."""
+    return x * place_hash.factors(x, rate, keys)
 
 
-def _dropout_backward(rate, seed, upstream):
+def _dropout_backward(rate, keys, upstream):
     # Behind a barrier XLA does not see that the forward pass has drawn the same.
-    return dropout(upstream, rate, lax.optimization_barrier(seed)), None
+    return dropout(upstream, rate, lax.optimization_barrier(keys)), None
 
 
-dropout.defvjp(lambda x, rate, seed: (dropout(x, rate, seed), seed), _dropout_backward)
+dropout.defvjp(lambda x, rate, keys: (dropout(x, rate, keys), keys), _dropout_backward)
 
 
 @jax.custom_vjp

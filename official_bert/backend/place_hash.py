@@ -61,25 +61,25 @@ def halves(words):
     return ops.bitwise_and(words, LEVELS - 1), _shifted(words, 16)
 
 
-def draws(shape, seed):
+def draws(shape, keys):
     """Draw for every place of a tensor: int32 [*shape], numbers of [0, 2**16).
 
     Args:
       shape: ints, or scalar tensors in a graph of TensorFlow.
-      seed: int32 tensor [2].
+      keys: of a seed.
     """
     *lead, columns = shape
     rows = ops.reshape(ops.arange(math.prod(lead), dtype="int32"), (*lead, 1))
     column = ops.arange(columns, dtype="int32")
     word = ops.right_shift(column, 7) * 64 + ops.bitwise_and(column, 63)
-    words = mix(rows * words_of(columns) + word, keys(seed))
+    words = mix(rows * words_of(columns) + word, keys)
     half = ops.bitwise_and(ops.right_shift(column, 6), 1)
     return ops.bitwise_and(ops.right_shift(words, 16 * half), LEVELS - 1)
 
 
-def factors(x, rate: float, seed):
+def factors(x, rate: float, keys):
     """Return dropout's factors of a tensor, of its shape and dtype: 0, or the `scale`."""
-    kept = draws(ops.shape(x), seed) >= threshold(rate)
+    kept = draws(ops.shape(x), keys) >= threshold(rate)
     return ops.where(kept, ops.cast(scale(rate), x.dtype), ops.cast(0.0, x.dtype))
 
 

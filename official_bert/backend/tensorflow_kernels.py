@@ -17,7 +17,7 @@ from official_bert.backend import place_hash
 def dropout_factors(x, rate: float, seed):
     """Return `place_hash.factors` of [N, M], some 25 operations on integers in one pass over
     memory."""
-    return place_hash.factors(x, rate, seed)
+    return place_hash.factors(x, rate, place_hash.keys(seed))
 
 
 def dropout(x, rate: float, seed):

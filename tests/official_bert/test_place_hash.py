@@ -50,7 +50,7 @@ def by_hand(shape, seed):
 
 
 def draws(shape, seed):
-    return np.asarray(place_hash.draws(shape, tf.constant(seed, tf.int32)))
+    return np.asarray(place_hash.draws(shape, place_hash.keys(tf.constant(seed, tf.int32))))
 
 
 def signs(shape, seed, rate=0.5):

@@ -9,7 +9,7 @@ from keras import ops
 from official_bert.backend import jax_kernels, place_hash
 
 X = jnp.asarray(np.random.default_rng(0).normal(0, 3, (4, 5, 16)), "float32")
-SEED = jnp.array([3, 4], jnp.int32)
+KEYS = place_hash.keys(jnp.array([3, 4], jnp.int32))
 
 
 def value_and_gradients(function, *inputs):
@@ -55,14 +55,14 @@ def test_cross_entropy(scale):
 
 def test_dropout_has_the_factors_of_the_hash_both_ways_and_stores_none():
     def dropped(x):
-        return jax_kernels.dropout(x, 0.3, SEED)
+        return jax_kernels.dropout(x, 0.3, KEYS)
 
     found, back = jax.vjp(dropped, X)
-    factors = place_hash.factors(X, 0.3, SEED)
+    factors = place_hash.factors(X, 0.3, KEYS)
     np.testing.assert_array_equal(found, X * factors)
     np.testing.assert_array_equal(back(jnp.ones_like(X))[0], factors)
     kept = [x.shape for x in jax.tree.leaves(back)]
-    assert X.shape not in kept and (2,) in kept
+    assert X.shape not in kept and kept.count(()) >= 2
 
 
 @pytest.mark.parametrize("function", [jax_kernels.gelu, lambda x: jax_kernels.layer_norm(
