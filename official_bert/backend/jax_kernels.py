@@ -16,7 +16,7 @@ from official_bert.backend import place_hash
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def dropout(x, rate: float, keys):
-    """Return `randomness.dropout` by keys of a seed; the mask is drawn anew in the backward pass."""
+    """Return `randomness.dropout` by a seed's keys; the backward pass draws the mask anew."""
     return x * place_hash.factors(x, rate, keys)
 
 
