@@ -208,13 +208,13 @@ def _two_cores(name: str) -> Scale:
 
 
 def kept() -> Scale:
-    """Return 33m, with the models that are kept in place of its pre-trainings; it has no
+    """Return 33m, with the models that are kept in place of its pre-trainings: no text, no
     records."""
     made = _two_cores("33m")
     models = {name: checkpoints(name) for name in (BERT, NO_NSP, LTR)}
     return dataclasses.replace(
         made,
-        corpus=dataclasses.replace(made.corpus, vocab=models[BERT][0]),
+        corpus=dataclasses.replace(made.corpus, vocab=models[BERT][0], texts=()),
         records=(),
         bert=dataclasses.replace(made.bert, num_decay_steps=TOKENS["33M"] // 4),
         checkpoints=models,

@@ -17,8 +17,9 @@ A comparison is "not tested" where its models have learnt nothing that it could 
 is still on the masked-LM plateau, or neither is shown to beat random weights. It stays open where
 even the row that is ahead is shown to fall short of the trivial baseline, unless it beats random
 weights: where the baseline is a list of all words and their tags, a model may know much and still
-less. That two rows are *alike* counts only where the row ahead is shown to beat the baseline, since
-two models that both say the majority class are alike too. And nothing is decided about two ways to
+less. In a column without random weights the row ahead has to be shown to beat the baseline. That
+two rows are *alike* counts only where the row ahead is shown to beat the baseline, since two models
+that both say the majority class are alike too. And nothing is decided about two ways to
 pre-train by one pre-training of each.
 
 The verdict is about the direction. Whether the size agrees with the paper's is a second answer: the
@@ -221,8 +222,11 @@ def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[s
     if random and not learnt and not set(random) & set(rows):
         return NOT_TESTED, f"neither row is shown to beat {random[0]}"
     ahead = _ahead(comparison, evidence)
-    if above_baseline(ahead, column, evidence) is False and ahead not in learnt:
+    above = above_baseline(ahead, column, evidence)
+    if above is False and ahead not in learnt:
         return NOT_DECIDED, f"not even {ahead} beats the trivial baseline"
+    if not random and column in evidence.baselines and not above:
+        return NOT_DECIDED, f"no row is random, and not even {ahead} is shown to beat the baseline"
     return None
 
 

@@ -101,6 +101,10 @@ def test_the_trivial_baseline_is_asked_of_the_row_that_is_ahead():
     finding = verdict(A_OVER_B, a=runs(0.60), b=runs(0.50), baselines={"task": 70.0})
     assert finding.verdict == NOT_DECIDED
     assert finding.reason.startswith("not even a beats the trivial baseline")
+    near = dict(a=runs(0.70), b=runs(0.60), baselines={"task": runs(0.70)[0].value})
+    assert verdict(A_OVER_B, **near).verdict == NOT_DECIDED
+    none = {"none": runs(0.4), "random_rows": ("none",)}
+    assert verdict(A_OVER_B, **near, **none).verdict == REPRODUCED
 
 
 @pytest.mark.parametrize("random, learnt", [(0.40, True), (0.60, False)])
@@ -114,10 +118,10 @@ def test_below_a_strong_baseline_a_row_has_learnt_what_random_weights_have_not(r
 def test_rows_are_alike_only_where_they_have_learnt_something():
     # Both say the majority class, which is 70 of 100 examples.
     majority = runs(0.7, examples=100)
-    finding = verdict(A_OVER_B, a=majority, b=majority, baselines={"task": majority[0].value})
+    table = {"a": majority, "b": majority, "none": runs(0.4), "random_rows": ("none",)}
+    finding = verdict(A_OVER_B, baselines={"task": majority[0].value}, **table)
     assert finding.verdict == NOT_DECIDED and finding.reason.startswith("the rows are alike")
     near = Comparison("task", "a", "b", AT_MOST, margin=1.0)
-    table = {"a": majority, "b": majority}
     assert verdict(near, baselines={"task": 70.0}, **table).verdict == NOT_DECIDED
     assert verdict(near, baselines={"task": 30.0}, **table).verdict == REPRODUCED
 
