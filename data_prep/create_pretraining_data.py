@@ -23,16 +23,15 @@ from absl import flags
 
 from data_prep.corpus import input_look, shares
 from data_prep.corpus.input_files import expand_inputs, places_of
-from data_prep.jobs import command_flags, storage
+from data_prep.jobs import command_flags, commands, storage
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
+from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
 from data_prep.pretraining.record_options import RecordOptions
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
-from official_bert.common.outputs import check_outputs
 from official_bert.tokenization.library import byte_pair_files
 from official_bert.tokenization.reference import Rules
 

@@ -28,13 +28,12 @@ from data_prep.corpus.input_files import expand_inputs, places_of, split_pattern
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
-from data_prep.jobs import command_flags, storage
+from data_prep.jobs import command_flags, commands, storage
 from data_prep.jobs.output_folder import begin, earlier, locked
+from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
-from official_bert.common import commands
 from official_bert.common.errors import UserError, first_of
-from official_bert.common.outputs import check_outputs
 
 _LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
 _MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:

@@ -13,12 +13,11 @@ import os
 import numpy as np
 from absl import flags
 
-from data_prep.jobs import storage
+from data_prep.jobs import commands, storage
+from data_prep.jobs.outputs import check_outputs
 from data_prep.pretraining.reading.record_files import parse_example, read_records
 from data_prep.pretraining.reading.record_sets import open_records
-from official_bert.common import commands
 from official_bert.common.errors import UserError
-from official_bert.common.outputs import check_outputs
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:

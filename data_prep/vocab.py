@@ -31,13 +31,12 @@ from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
-from data_prep.jobs import command_flags, storage
+from data_prep.jobs import command_flags, commands, storage
 from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
-from official_bert.common import commands
 from official_bert.common.errors import UserError
-from official_bert.common.outputs import check_outputs
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
 

@@ -38,13 +38,12 @@ from data_prep.corpus.mediawiki.unclosed_markup import TooSlow
 from data_prep.corpus.mediawiki.wikipedia_dump import Page, Stretch
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.text_files import INVALID_UTF8
-from data_prep.jobs import command_flags, storage
+from data_prep.jobs import command_flags, commands, storage
 from data_prep.jobs.output_folder import begin, earlier, locked
+from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
-from official_bert.common import commands
 from official_bert.common.errors import UserError
-from official_bert.common.outputs import check_outputs
 
 _OF_TEXT = ("paragraphs", "sentences", "page: too short")  # what counts against the share kept
 _NUMBERS = (

@@ -10,7 +10,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from official_bert.common import commands
+from data_prep.jobs import commands
 from official_bert.common.errors import UserError
 from official_bert.extension import places
 

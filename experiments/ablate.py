@@ -17,8 +17,10 @@ import time
 
 from absl import flags
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.locks import exclusive
 from data_prep.jobs.output_folder import begin
+from data_prep.jobs.outputs import check_outputs
 from experiments.tables.judging import archives
 from experiments.tables.planning import plan as planning
 from experiments.tables.planning.ablation import Ablation
@@ -30,12 +32,9 @@ from experiments.tables.run.grid import Grid
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config_files import config_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
-from official_bert.common.locks import exclusive
-from official_bert.common.outputs import check_outputs
 from official_bert.common.paths import local_path
 
 

@@ -11,10 +11,10 @@ With both --source and --target it goes from one foreign format to the other. Ev
 what was loaded, what was left out and what keeps its initial values.
 """
 
-from data_prep.jobs import command_flags
-from official_bert.common import commands
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.outputs import check_outputs
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
-from official_bert.common.outputs import check_outputs
 
 _FORMATS = ["google", "huggingface", "keras_hub"]
 
@@ -61,7 +61,7 @@ def convert(
     kind = source or kind_of(path)
     given = {"head": head, "gelu_form": gelu_form, "vocab": vocab, "do_lower_case": do_lower_case}
     given = {name: value for name, value in given.items() if value not in (None, "")}
-    commands.import_tensorflow()
+    tensorflow_start.import_tensorflow()
     if kind == "model_folder":
         if not (target or half):
             raise UserError(f"{input} is a model folder already; name a --target or --half")

@@ -19,16 +19,16 @@ import math
 
 from absl import flags
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.outputs import check_outputs
 from data_prep.records import open_records
 from data_prep.tasks.batches import sample
 from experiments.training.answers.predictor import Predictor, task_on
 from experiments.training.finetuning import finetune_report
 from experiments.training.settings.config_files import define_task_options, task_options_from_flags
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json, write_text
-from official_bert.common.outputs import check_outputs
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
     opened = open_records(records)
     check_fit(opened, records, *(resolve.peek(model) or (None, None)))
     commands.say(f"{opened.examples:,} records; loads {model}")
-    commands.import_tensorflow()
+    tensorflow_start.import_tensorflow()
     from data_prep.jobs.progress import progress_bar
     from experiments.training.pretraining import heldout
     from experiments.training.step import evaluation

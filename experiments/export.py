@@ -17,9 +17,9 @@ from pathlib import Path
 
 from absl import flags, logging
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
 from experiments.training.answers import export_model
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 from official_bert.export.exports import HEADS
 from official_bert.export.settings import POOLINGS, PRECISIONS, ServingSettings
@@ -54,7 +54,7 @@ def main(_) -> None:
             if flags.FLAGS[name].present:
                 raise UserError(f"--{name} is for --format=saved_model; ONNX and LiteRT take ids")
     export_model.check(**asked, **settings)
-    commands.import_tensorflow()
+    tensorflow_start.import_tensorflow()
     logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
     if (format := asked.pop("format")) == "saved_model":
         path = export_model.export(**asked, **settings)

@@ -15,12 +15,12 @@ search continues. The table of all is printed and kept in search.json:
 
 from absl import flags
 
+from data_prep.jobs import commands
 from experiments.training import search
 from experiments.training.finetuning import finetune_report
 from experiments.training.runs import finetune as run
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import config_from_flags, define_flags
-from official_bert.common import commands
 
 
 def main(_):

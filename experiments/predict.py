@@ -19,16 +19,15 @@ output. All is UTF-8.
 import itertools
 import os
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.files import look
 from experiments.training.answers.answer_files import open_answers
 from experiments.training.answers.predictor import Predictor, read_task, task_on
 from experiments.training.settings.config_files import define_task_options, task_options_from_flags
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import beside
-from official_bert.common.outputs import check_outputs
 
 _OFFICIAL = ("official", "squad")  # whole files, as the task's benchmark has them
 FORMATS = (*look.FORMATS, *_OFFICIAL)

@@ -16,10 +16,10 @@ import time
 
 from absl import flags
 
+from data_prep.jobs import commands
 from experiments.training.runs import pretrain as run
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.config_files import config_from_flags, define_flags
-from official_bert.common import commands
 
 
 def main(_):

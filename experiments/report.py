@@ -11,16 +11,15 @@ Where --workdir is a folder of tables, it writes claims.md: their claims side by
 
 import dataclasses
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.locks import exclusive
 from data_prep.jobs.output_folder import begin
+from data_prep.jobs.outputs import check_outputs
 from experiments.tables.judging import archives, judgement
 from experiments.tables.reporting import report
 from experiments.tables.run import origins
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.common.locks import exclusive
-from official_bert.common.outputs import check_outputs
 from official_bert.common.paths import local_path
 
 

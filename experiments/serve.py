@@ -18,8 +18,8 @@ from pathlib import Path
 
 from absl import logging
 
-from data_prep.jobs import command_flags
-from official_bert.common import commands
+from data_prep.jobs import command_flags, commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
 PAGE = Path(__file__).with_name("serve_page.html")
@@ -66,7 +66,7 @@ def serve(
     Raises:
       UserError: the model cannot be served, or the address not be listened at.
     """
-    commands.import_tensorflow()
+    tensorflow_start.import_tensorflow()
     import official_bert
     from experiments.serving.rest import create_app
     from official_bert import export as serving

@@ -1,6 +1,7 @@
 """The architecture's promises: imports run one way, no circles, and light parts stay light."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -49,9 +50,19 @@ def module_name(path):
 FILES = {module_name(path): path for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imported_modules(path):
-    """The project's modules that a file imports, at its top and inside its functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Return the project's modules that a file imports, at its top and inside its functions."""
+    return set(_imported(path))
+
+
+def _imported(path):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -150,7 +161,7 @@ IN_ITS_OWN_FOLDER = {"official_bert.common.guarded_process"}
 
 def destructive_calls(path):
     """(line, text) of the calls of a file that replace, remove or write files."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             modes = node.args[1:2] + [k.value for k in node.keywords if k.arg == "mode"]

@@ -15,6 +15,7 @@ from test_foreign_files import COMMANDS, encoder, given, predictor  # noqa: F401
 
 import official_bert as ob
 from data_prep import sentences, vocab
+from data_prep.jobs.locks import LOCK_FILE, exclusive
 from experiments import predict
 from experiments.training import runs
 from experiments.training.answers import export_model
@@ -25,7 +26,6 @@ from experiments.training.settings.config import BertConfig, Phase, PretrainConf
 from official_bert.common import files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder
-from official_bert.common.locks import LOCK_FILE, exclusive
 
 TOKENIZER = ob.BertTokenizer(tiny.VOCAB)
 

@@ -13,7 +13,7 @@ from tests import test_options_in_messages
 ROOT = Path(__file__).parent.parent
 MAIN = """
 from absl import flags
-from official_bert.common import commands
+from data_prep.jobs import commands
 from official_bert.common.errors import UserError
 flags.DEFINE_integer("number", 1, "A number.")
 def main(argv):

@@ -15,6 +15,7 @@ from tiny import CONFIG, VOCAB
 import official_bert as ob
 from data_prep import sentences, wikipedia
 from data_prep.create_pretraining_data import create
+from data_prep.jobs.locks import LOCK_FILE, exclusive
 from data_prep.tasks import get_task, submission
 from experiments import evaluate, predict
 from experiments.tables.run import cells
@@ -26,7 +27,6 @@ from experiments.training.settings.config import BertConfig, FinetuneConfig, Pha
 from official_bert.checkpoints import google
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.common.errors import UserError
-from official_bert.common.locks import LOCK_FILE, exclusive
 
 # Names that commands write, and names that look like those they remove.
 NAMES = [*["a\nb", "b c", " ", "�", "[x]*?", "-rf", "ä"], LOCK_FILE]

@@ -12,10 +12,10 @@ from tiny import CONFIG, VOCAB
 import official_bert as ob
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
+from data_prep.jobs.locks import LOCK_FILE
 from experiments.tables.run import pool as statuses
 from experiments.training.folder.checkpointing import Checkpoints
 from official_bert.common import files, system
-from official_bert.common.locks import LOCK_FILE
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])

@@ -10,6 +10,8 @@ from tiny import VOCAB
 
 from data_prep import wikipedia
 from data_prep.create_pretraining_data import create
+from data_prep.jobs import commands
+from data_prep.jobs.locks import LOCK_FILE, exclusive
 from data_prep.pretraining import shards
 from data_prep.sentences import split_files
 from experiments import ablate
@@ -18,10 +20,8 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
-from official_bert.common.locks import LOCK_FILE, exclusive
 
 
 @pytest.fixture

@@ -31,9 +31,9 @@ from pathlib import Path
 
 from benchmarks.gpu import attention, equality, kernels, report, steps, tables
 from benchmarks.gpu.results import check_options
-from official_bert.common import commands
+from data_prep.jobs import commands
+from data_prep.jobs.locks import exclusive
 from official_bert.common.errors import UserError
-from official_bert.common.locks import exclusive
 
 PIECES = {
     "kernels": kernels.run,

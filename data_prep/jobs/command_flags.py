@@ -9,9 +9,9 @@ import typing
 
 from absl import flags
 
+from data_prep.jobs import commands
 from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.processes import available_cores
-from official_bert.common import commands
 
 flags.disclaim_key_flags()  # --help shows them as the command's own
 

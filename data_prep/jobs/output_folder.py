@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import filterfalse
 from typing import Any
 
-from data_prep.jobs import storage
-from official_bert.common import locks
+from data_prep.jobs import locks, storage
 from official_bert.common.errors import UserError
 from official_bert.common.files import is_unfinished, remove_unfinished
 

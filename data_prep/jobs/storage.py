@@ -134,9 +134,8 @@ def remove_known(folder: str, names: re.Pattern) -> None:
         local_files.remove_unfinished(folder, names)
         local_files.remove_empty(folder)
     elif not list_folder(folder):
-        files, inner = _file_system(folder)
         with contextlib.suppress(OSError, NotImplementedError):  # most stores have no folders
-            files.rmdir(inner)
+            _remote(folder, "rmdir")
 
 
 def set_aside(path: str) -> None:

@@ -11,11 +11,10 @@ where all their tasks are there.
 import os
 import zipfile
 
-from data_prep.jobs import storage, walk
-from official_bert.common import commands
+from data_prep.jobs import commands, storage, walk
+from data_prep.jobs.outputs import check_outputs
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.common.outputs import check_outputs
 
 FILES = (
     "CoLA.tsv",

@@ -6,15 +6,16 @@ without loading TensorFlow.
 
 import contextlib
 
+from data_prep.jobs import commands
+from data_prep.jobs.locks import exclusive
+from data_prep.jobs.outputs import check_outputs, members
 from data_prep.tasks import task_names
 from experiments.training.folder import run_folder
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import places
 from experiments.training.start import preflight
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
-from official_bert.common.locks import exclusive
-from official_bert.common.outputs import check_outputs, members
 
 
 def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None, lock=None):
@@ -38,7 +39,7 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
     """
 
     def start(kind, folder, records):
-        commands.import_tensorflow()
+        tensorflow_start.import_tensorflow()
         from experiments.training.pretraining import pretrain_run
 
         return pretrain_run.run(kind, config, folder, progress, records, began)
@@ -64,7 +65,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
     _check_finetune(config)
 
     def step_by_step(*arguments):
-        commands.import_tensorflow()
+        tensorflow_start.import_tensorflow()
         from experiments.training.finetuning import finetune_run
 
         return finetune_run.run(*arguments)

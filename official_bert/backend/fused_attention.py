@@ -9,13 +9,13 @@ import contextlib
 import contextvars
 import functools
 import os
+import sys
 
 import keras
 import numpy as np
 from keras import ops
 
 from official_bert.backend import place_hash
-from official_bert.common.commands import say
 
 _MESH: contextvars.ContextVar = contextvars.ContextVar("mesh", default=None)
 SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
@@ -120,7 +120,8 @@ def _cannot_be_divided(rows):
 
 @functools.cache
 def _say_once(reason):
-    say(f"attention goes by plain products, not by one kernel: {reason}")
+    told = f"attention goes by plain products, not by one kernel: {reason}"
+    print(told, file=sys.stderr, flush=True)
 
 
 @functools.cache

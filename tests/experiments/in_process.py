@@ -5,7 +5,7 @@ import sys
 import pytest
 from absl import app, flags
 
-from official_bert.common import commands
+from data_prep.jobs import commands
 
 
 def call(command, *arguments):

@@ -11,6 +11,7 @@ import pytest
 import tiny_runs
 
 from data_prep.jobs import storage
+from data_prep.jobs.locks import LOCK_FILE
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training import search
 from experiments.training.settings.config import FinetuneConfig, Phase
@@ -20,7 +21,6 @@ from experiments.training.start.starting_point import BertStart
 from official_bert import BertClassifier, BertEncoder, BertTokenizer
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
-from official_bert.common.locks import LOCK_FILE
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from data_prep.jobs.locks import exclusive
 from experiments.configs.series import RANDOM
 from experiments.tables.planning import plan
 from experiments.tables.planning.ablation import Text
@@ -14,7 +15,6 @@ from experiments.tables.run import cells
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import run_cell
 from experiments.training.settings.config_files import load_config
-from official_bert.common.locks import exclusive
 from official_bert.config import BertConfig
 
 

@@ -10,12 +10,12 @@ import stat
 
 import pytest
 
+from data_prep.jobs.locks import LOCK_FILE, exclusive
+from data_prep.jobs.outputs import check_outputs
 from official_bert.common import files, system
 from official_bert.common.checksums import sha256_file, state
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write, write_text
-from official_bert.common.locks import LOCK_FILE, exclusive
-from official_bert.common.outputs import check_outputs
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])

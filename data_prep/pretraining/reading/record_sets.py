@@ -11,10 +11,9 @@ import json
 import os
 from dataclasses import dataclass, field
 
-from data_prep.jobs import output_folder, storage
+from data_prep.jobs import locks, output_folder, storage
 from data_prep.pretraining.reading import philox
 from data_prep.pretraining.reading.record_checks import CHANGED, SCHEMA, shard_names
-from official_bert.common import locks
 from official_bert.common.checksums import crc32c_file, state
 from official_bert.common.errors import UserError, os_errors
 

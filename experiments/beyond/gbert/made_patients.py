@@ -17,13 +17,12 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.outputs import check_outputs
 from experiments.beyond.gbert.task import Patient, Visits
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import field, list_of, read_json
-from official_bert.common.outputs import check_outputs
 
 CATEGORIES = 40
 KEPT, NOISE = 0.9, 0.02  # of a medication, where it belongs and where not

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.beyond.gbert.task import KINDS
 from experiments.training.finetuning.whole_run import WholeStart
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
 # model of a FinetuneConfig -> (whether it has the graph, whether it is pre-trained)
@@ -34,7 +34,7 @@ class GBert(WholeStart):
     has_seeds = True
 
     def learn(self, config, task, train, logged):
-        commands.import_tensorflow()
+        tensorflow_start.import_tensorflow()
         return learn(config, task, train)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):

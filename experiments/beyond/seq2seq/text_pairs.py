@@ -26,13 +26,12 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.outputs import check_outputs
 from data_prep.tasks.files import reading
 from data_prep.tasks.question_answering import squad_examples
-from official_bert.common import commands
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_folder, write_text
-from official_bert.common.outputs import check_outputs
 from official_bert.common.outside_files import check_below
 
 SWORD = "sword:"

@@ -14,11 +14,10 @@ import json
 import numpy as np
 from absl import flags
 
-from data_prep.jobs import command_flags
+from data_prep.jobs import command_flags, commands
+from data_prep.jobs.outputs import check_outputs
 from experiments.beyond.video.task import ASKED, TOPS, Videos
-from official_bert.common import commands
 from official_bert.common.files import atomic_folder, write_text
-from official_bert.common.outputs import check_outputs
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS, write_vocab
 
 VERBS = ["bake", "boil", "chop", "cut", "fry", "grate", "mash", "mix", "peel", "roast", "season",

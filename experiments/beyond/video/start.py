@@ -16,7 +16,7 @@ from experiments.beyond.video.task import ASKED
 from experiments.beyond.video.visual_words import VisualWords
 from experiments.training.finetuning.whole_run import WholeStart
 from experiments.training.start import preflight, starting_point
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
@@ -70,7 +70,7 @@ class VideoBert(WholeStart):
         return bert, tokenizer
 
     def learn(self, config, task, train, logged):
-        commands.import_tensorflow()
+        tensorflow_start.import_tensorflow()
         return learn(config, task, train, logged)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):

@@ -11,7 +11,7 @@ from experiments.training.settings.config import FinetuneConfig, PretrainConfig,
 from experiments.training.settings.config_values import from_dict
 from experiments.training.settings.flops import RATE, pretrain_flops, training_flops
 from experiments.training.start import starts
-from official_bert.common.commands import import_tensorflow
+from official_bert.backend.tensorflow_start import import_tensorflow
 from official_bert.config import BertConfig
 
 _BUDGET = 3e10  # FLOPs of a step that is timed

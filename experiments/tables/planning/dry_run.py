@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from data_prep.jobs import commands
 from data_prep.tasks.batches import sample
 from experiments.tables.planning import cost
 from experiments.tables.planning import plan as planning
@@ -11,7 +12,6 @@ from experiments.tables.run.devices import default_workers
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FINISHED
 from experiments.training.folder.inputs import read_task
-from official_bert.common import commands
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from data_prep.jobs.outputs import members
 from experiments.tables.planning import cost, data_cells
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.run.grid import Cell
@@ -39,7 +40,6 @@ from experiments.training.settings.options import classes_for, flat, replaced
 from experiments.training.start import starts
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
-from official_bert.common.outputs import members
 from official_bert.config import BertConfig, named_config
 from official_bert.objectives import check_direction, parse_spec
 

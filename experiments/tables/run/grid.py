@@ -19,6 +19,8 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any
 
+from data_prep.jobs.commands import ended_in_order
+from data_prep.jobs.locks import exclusive, is_locked
 from experiments.tables.run.pool import (
     FAILED,
     FINISHED,
@@ -29,10 +31,8 @@ from experiments.tables.run.pool import (
     read_status,
 )
 from experiments.training.folder.run_folder import FAILURE
-from official_bert.common.commands import ended_in_order
 from official_bert.common.errors import UserError
 from official_bert.common.files import remove
-from official_bert.common.locks import exclusive, is_locked
 
 RUNNER = "experiments.tables.run.cells:run_cell"
 FORMAT = 2  # of keys and folders; raised where one of them, or the default of an option, changes

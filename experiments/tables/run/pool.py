@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs import output_folder, storage
+from data_prep.jobs.commands import end
+from data_prep.jobs.locks import exclusive, is_locked
 from experiments.tables.run.devices import available_gpus, worker_environment
 from experiments.training.folder import provenance
 from experiments.training.folder.run_folder import FAILURE, RESULTS
-from official_bert.common.commands import end
 from official_bert.common.errors import UserError
 from official_bert.common.files import appending
 from official_bert.common.json_files import field
-from official_bert.common.locks import exclusive, is_locked
 from official_bert.extension import load
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from data_prep.jobs.outputs import check_outputs
 from experiments.training.answers.predictor import described_task
 from official_bert.common.errors import UserError
-from official_bert.common.outputs import check_outputs
 
 FORMATS = ("saved_model", "onnx", "litert")
 

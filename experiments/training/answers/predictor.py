@@ -3,7 +3,7 @@
 import functools
 import os
 
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
 
@@ -109,7 +109,7 @@ class Predictor:
     @functools.cached_property
     def _loaded(self):
         """(tokenizer, function from a batch to the network's outputs)."""
-        commands.import_tensorflow()
+        tensorflow_start.import_tensorflow()
         from official_bert.backend.compiled import compiled
         from official_bert.checkpoints import model_folder
 

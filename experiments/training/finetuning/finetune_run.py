@@ -7,6 +7,7 @@ predictions, score.
 import math
 import time
 
+from data_prep.jobs import commands
 from experiments.training.finetuning import advice, finetune_data, finetune_report
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings import options
@@ -16,7 +17,6 @@ from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
 from experiments.training.step.evaluation import TaskEvaluator
 from official_bert.checkpoints import model_folder
-from official_bert.common import commands
 from official_bert.common.files import remove
 
 

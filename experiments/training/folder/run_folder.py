@@ -10,10 +10,9 @@ import os
 import time
 from pathlib import Path
 
-from data_prep.jobs import output_folder, storage
+from data_prep.jobs import commands, output_folder, storage
 from experiments.training.folder import provenance
 from experiments.training.settings.config_values import differences, from_dict, result_dict, to_dict
-from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
 from official_bert.common.json_files import read_json

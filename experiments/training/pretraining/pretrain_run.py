@@ -4,12 +4,12 @@ import time
 
 import numpy as np
 
+from data_prep.jobs import commands
 from experiments.training.pretraining import heldout
 from experiments.training.pretraining.pretrain_feed import PretrainingBatches
 from experiments.training.settings.options import prepared
 from experiments.training.step import loop, session
 from experiments.training.step.backend import distribution
-from official_bert.common import commands
 from official_bert.common.files import remove
 from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer

@@ -23,12 +23,11 @@ import numpy as np
 from keras import ops
 
 import official_bert
-from data_prep.jobs import storage
+from data_prep.jobs import commands, storage
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.featurize import Column, FeatureSet, code_hash
 from official_bert.bilstm import BidirectionalLSTM
-from official_bert.common import commands
 from official_bert.common.checksums import crc32c_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import allocate, atomic_folder

@@ -7,11 +7,11 @@ import glob
 from pathlib import Path
 from typing import Any
 
+from data_prep.jobs import commands
 from experiments.training.settings import flops
 from experiments.training.start import preflight, reuse_head, starts
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
-from official_bert.common import commands
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from official_bert.common import commands
+from data_prep.jobs import commands
 
 # A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
 _SECONDS_PER_CALL = 1.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
-from official_bert.common.commands import quiet
+from official_bert.backend.tensorflow_start import quiet
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.export.answers import Answers

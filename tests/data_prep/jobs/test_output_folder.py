@@ -5,10 +5,10 @@ import os
 import pytest
 
 from data_prep.jobs import storage
+from data_prep.jobs.locks import LOCK_FILE
 from data_prep.jobs.output_folder import claim_folder, earlier, locked
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
-from official_bert.common.locks import LOCK_FILE
 
 OPTIONS = {"length": 4, "files": ["a", "b"]}
 

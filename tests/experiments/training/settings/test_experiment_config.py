@@ -10,6 +10,7 @@ import types
 
 import pytest
 
+from data_prep.jobs.locks import LOCK_FILE, exclusive
 from experiments.training.folder.run_folder import RunFolder, begin
 from experiments.training.settings import config_files, flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
@@ -23,7 +24,6 @@ from experiments.training.settings.config_values import (
 from experiments.training.settings.options import names_for
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
-from official_bert.common.locks import LOCK_FILE, exclusive
 from official_bert.config import BertConfig
 
 

@@ -12,7 +12,7 @@ import tiny_runs
 from experiments.training import runs
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_values import override
-from official_bert.common import commands
+from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
 # name: (task, fields of FinetuneConfig, what the error says); {} is the folder of the data.
@@ -198,7 +198,7 @@ def main(folder):
     def too_late():
         raise UserError("too late")
 
-    commands.import_tensorflow = too_late
+    tensorflow_start.import_tensorflow = too_late
 
     def filled(fields):
         return {name: value.replace("{}", str(folder)) if isinstance(value, str) else value

@@ -6,15 +6,12 @@ reads what it prints any more.
 
 import contextlib
 import errno
-import importlib
-import importlib.util
 import logging
 import os
 import re
 import select
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
@@ -104,38 +101,6 @@ def ended_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def import_tensorflow() -> None:
-    """Import TensorFlow without the notes that its start prints; commands call it first.
-
-    They are written before any setting can silence them. Where TensorFlow is not installed this
-    does nothing: whoever needs it will say so. Nor does it where KERAS_BACKEND names another one.
-    """
-    if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
-        return
-    if importlib.util.find_spec("tensorflow") is None:
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with quiet():
-        importlib.import_module("tensorflow")
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Turn standard error aside, that of C++ code too; what was said is shown after a failure."""
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as notes:
-        os.dup2(notes.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            notes.seek(0)
-            os.write(stderr, notes.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
 
 
 def _open_streams() -> None:

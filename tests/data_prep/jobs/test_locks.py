@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from official_bert.common import locks
+from data_prep.jobs import locks
+from data_prep.jobs.locks import exclusive
 from official_bert.common.errors import UserError
-from official_bert.common.locks import exclusive
 
 
 def test_the_second_is_told_who_is_there(tmp_path):

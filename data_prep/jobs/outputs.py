@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from data_prep.jobs.locks import LOCK_FILE
 from official_bert.common.errors import UserError
 from official_bert.common.files import check_free
-from official_bert.common.locks import LOCK_FILE
 from official_bert.common.paths import OWN_STREAM, is_remote
 
 
