@@ -126,7 +126,7 @@ def both_tasks() -> list[list[str]]:
 
 
 def speed() -> list[list[str]]:
-    """What this project and others take for the same, on two CPU cores."""
+    """Return the times of this project and others for the same work on two CPU cores."""
 
     def read(name):
         return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))

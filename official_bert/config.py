@@ -150,7 +150,7 @@ class BertConfig:
 
     @property
     def unserved(self) -> str:
-        """What it is where it is not exported for serving; "" where it is."""
+        """Name the encoder where it is not exported for serving; "" where it is."""
         return self.compared
 
     @property
@@ -287,8 +287,8 @@ def named_config(name: str, **overrides: Any) -> BertConfig:
 
 
 def _usual(kind: type[BertConfig]) -> dict[str, Any]:
-    """What each field is where a file does not say it: the default of the class that first has it,
-    or "absent" of its metadata."""
+    """Return the value that each field has where a file does not hold it: the default of the class
+    that first has the field, or "absent" of its metadata."""
     usual: dict[str, Any] = {}
     for one in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
         for field in dataclasses.fields(one):

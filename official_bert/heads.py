@@ -105,7 +105,7 @@ class FineTuned(ModelWithLosses):
         return complete_inputs(batch, self.encoder.config)
 
     def answer(self, batch, rows, encoded, seed=None) -> dict:
-        """What the head says.
+        """Return the head's outputs.
 
         Args:
           batch: as it was given.

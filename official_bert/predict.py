@@ -90,7 +90,7 @@ class Model(LoadedModel):
     ) -> list[dict[str, Any]]: ...
 
     def predict(self, texts, pairs=None, batch_size=32, max_length=None):
-        """What a fine-tuned model says to texts.
+        """Return a fine-tuned model's answers to texts.
 
         Args:
           texts: a text, or a list of them: the texts of a classifier or a tagger, the questions of
@@ -251,7 +251,7 @@ class Model(LoadedModel):
         return found[0] if one else found
 
     def generate(self, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):
-        """What a left-to-right language model writes behind a text.
+        """Continue texts by a left-to-right language model.
 
         Args:
           texts: a text or a list of them; "" for a text from its beginning.
@@ -284,7 +284,7 @@ class Model(LoadedModel):
         return text_answers.classes(outputs, self.model.problem, labels)
 
     def _of_windows(self, answers, texts, pairs, batch_size):
-        """What `answers` says of texts read in windows."""
+        """Return `answers` to texts that are read in windows."""
         from keras import ops
 
         def vectors(batch):

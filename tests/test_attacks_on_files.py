@@ -1,4 +1,4 @@
-"""What was once done to a user's files: each attack, and that it fails now."""
+"""Attacks that once harmed a user's files, and that each fails now."""
 
 import json
 import multiprocessing

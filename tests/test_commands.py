@@ -84,7 +84,7 @@ def test_a_working_folder_that_is_gone():
 
 
 def official_bert(*arguments, folder):
-    """As the script of an installation does, which has no working folder on its path."""
+    """Run the command as an installation's script does, which has no working folder on its path."""
     code = "from experiments.__main__ import main; main()"
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *arguments],

@@ -1,4 +1,4 @@
-"""What the documentation shows, runs: docstrings, notebooks. Its links hold."""
+"""The documentation's code runs: docstrings, notebooks. Its links hold."""
 
 import ast
 import doctest

@@ -79,7 +79,7 @@ class Foreign:
                 os.chmod(path, self.draw.choice([0o600, 0o640, 0o755, 0o700]))
 
     def now(self):
-        """What is there; of backups as if they had their first names."""
+        """Return what is there; backups count under their first names."""
         return {self._look(path) for path in self.root.rglob("*")}
 
     def are_kept(self, where=None):
@@ -101,7 +101,7 @@ class Foreign:
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    """What commands read."""
+    """Make the files that commands read."""
     folder = tmp_path_factory.mktemp("given")
     (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
     (folder / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c"] * 4) + "\n")
@@ -165,7 +165,7 @@ def run_finetuning(given, output, overwrite, encoder):
 
 
 def run_pretraining(given, output, overwrite, encoder):
-    """What a run writes, without its training."""
+    """Write what a run writes, without its training."""
     config = PretrainConfig(bert=BertConfig(), phases=(Phase(records=str(given)),))
     with exclusive(output) as lock:
         begin(output, overwrite, lock)

@@ -57,7 +57,7 @@ class Input:
 
     @functools.cached_property
     def whole(self):
-        """What is read of the files as they are."""
+        """Return what is read of the files as they are."""
         unchanged = self.damaged(self.files[0], lambda content: content)
         with unchanged as copy, warnings.catch_warnings(action="ignore"):
             return self.read(copy)

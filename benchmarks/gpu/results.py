@@ -11,7 +11,7 @@ OPTIONS = "options.json"
 
 
 class Results:
-    """What a piece has found so far.
+    """The results of a piece so far.
 
     Args:
       path: its JSON file, {"device", "date", "runs": {part: result}}.
@@ -28,7 +28,7 @@ class Results:
             self.values = read(path)
 
     def __contains__(self, part):
-        """Whether it was run; what was skipped, for want of a package, was not."""
+        """Return whether a part was run; one that was skipped, for want of a package, was not."""
         return "skipped" not in self.values["runs"].get(part, {"skipped": ""})
 
     def add(self, part, result):
@@ -37,7 +37,7 @@ class Results:
 
 
 def read(path):
-    """What `Results` wrote.
+    """Read a file that `Results` wrote.
 
     Raises:
       UserError: the file is damaged.

@@ -18,7 +18,7 @@ from official_bert.common.files import atomic_write
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What a user's file asks a fine-tuned model.
+    """The rows of a user's file and the examples that answer them.
 
     Attributes:
       rows: (rows, example) in the order of the file: one example may answer several rows, such as
@@ -102,7 +102,7 @@ class Task:
 
     @property
     def reads_tfds(self) -> bool:
-        """Whether the examples come from TFDS, for want of files."""
+        """Return whether the examples come from TFDS, for want of files."""
         return False
 
     def examples(self, split: str) -> list:
@@ -204,8 +204,8 @@ class Task:
         return [path]
 
     def clusters(self, examples: list) -> list:
-        """What each example shares with those that it is not independent of: phrases of a sentence,
-        questions of an article, sentences of a document. Equal values are one cluster."""
+        """Return a value for each example; examples with equal values are one cluster and not
+        independent: phrases of a sentence, questions of an article, sentences of a document."""
         return list(range(len(examples)))
 
     def statistics(self, examples: list, predictions: list[dict]) -> dict:
@@ -269,7 +269,7 @@ class MissingFile(UserError):
 
 
 def head_of(kind: str, labels=(), problem: str = "", **more) -> dict:
-    """What `Task.head` is, of a head with a number for each label."""
+    """Return `Task.head` of a head with a number for each label."""
     labels = list(labels)
     return {"head": kind, "num_labels": len(labels), "labels": labels, "problem": problem} | more
 

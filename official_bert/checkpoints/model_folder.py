@@ -64,7 +64,7 @@ class LoadedModel:
 
 
 def is_model_folder(folder: str | os.PathLike) -> bool:
-    """Whether `folder` holds the files of a model folder (they may still be faulty)."""
+    """Return whether `folder` holds the files of a model folder; they may still be faulty."""
     folder = embedded.find(folder)
     return (folder / MODEL_FILE).is_file() and (folder / CONFIG_FILE).is_file()
 
@@ -167,7 +167,8 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
 
 
 def of_run(folder: str | os.PathLike) -> str:
-    """What to say to the folder of a run or an export in the place of a model's; else ""."""
+    """Return advice where a folder of a run or an export stands in the place of a model's; else
+    ""."""
     inside = Path(folder) / "model"
     if any((Path(folder) / place / "saved_model.pb").is_file() for place in ("", "1")):
         return " (it holds an export; this asks for the model folder that it was made from)"
@@ -259,7 +260,8 @@ def describe(model) -> tuple[str, dict[str, Any]]:
 
 
 def kept(model):
-    """What is saved of a model: all of it, or without its teacher and what needs that."""
+    """Return the part of a model that is saved: all of it but a teacher and the layers that need
+    one."""
     return model.kept() if hasattr(model, "kept") else model
 
 

@@ -43,7 +43,7 @@ def load(model: str | os.PathLike):
 
 
 def peek(folder: str | os.PathLike):
-    """As `load`, without the weights: `encoder` and `model` are None."""
+    """Return what `load` returns, without the weights: `encoder` and `model` are None."""
     from official_bert.checkpoints import embedded, model_folder
 
     if not embedded.find(folder).is_dir():
@@ -75,8 +75,8 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
 
 
 def choose_head(loaded, head: str | None, source: str) -> str:
-    """What to export of a model: `head`, or else the first of `HEADS`; raises UserError where the
-    model, `source` in messages, has not that head."""
+    """Return the head that is exported: `head`, or else the first of `HEADS`. Raises UserError
+    where the model, `source` in messages, lacks that head."""
     possible = HEADS.get(loaded.head) or find("heads", loaded.head).exports
     if loaded.head == "pretraining" and not fills_masks(loaded.settings):
         possible = tuple(name for name in possible if name != "masked_words")

@@ -81,7 +81,7 @@ def export(
 
 
 def in_memory(loaded, head: str, settings: ServingSettings):
-    """What an export saves: a `ServedModel` with a copy of the weights as they are now.
+    """Return the `ServedModel` that an export saves, with a copy of the weights as they are now.
 
     Raises:
       UserError: the model cannot be served so.

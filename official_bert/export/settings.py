@@ -186,7 +186,7 @@ class ServingSettings:
 
 
 def _vectors(loaded) -> dict[str, Any]:
-    """What the folder of sentence-transformers that the model came from says, where that can be."""
+    """Return the settings of the sentence-transformers folder that the model came from, if any."""
     try:
         fields = loaded.settings.get("embedding")
         return (

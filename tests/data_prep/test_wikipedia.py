@@ -185,7 +185,7 @@ def test_another_dump_of_the_same_name_is_refused_and_a_moved_one_is_the_same(du
 
 
 def test_a_share_below_half_stops(dump, tmp_path):
-    """What is lost by wrong rules looks like any other text: the share tells."""
+    """Text that wrong rules lose looks like any other text: the share tells."""
     lost = page_xml(1, text="\n\n".join([SENTENCE.format(1)] + ["No end of a sentence here"] * 9))
     dump.write_text(dump_xml([lost]))
     match = r"only 23% of the 290 characters.*paragraphs without a sentence: 9.*--accept_loss"

@@ -72,7 +72,7 @@ def test_predictions_in_rows_and_columns(client, model):
 
 
 def test_a_look_inside(client, model):
-    """What the page draws: the encoder's own attention, and the masked-LM head's words."""
+    """The page draws the encoder's own attention and the masked-LM head's words."""
     assert client.get("/explain").get_json() == {"layers": 0, "heads": 0}
     assert client.post("/explain", json={"text": "free"}).status_code == 400
     config = BertConfig(len(VOCAB), 8, 1, 2, 16, max_position_embeddings=8)

@@ -168,7 +168,7 @@ def _export_ids(folder, format):
 
 
 def experiments(folder):
-    """What `experiments.pretrain`, `finetune` and `ablate` import for training."""
+    """Import what `experiments.pretrain`, `finetune` and `ablate` import for training."""
     import experiments.training.step.backend  # noqa: F401
 
 

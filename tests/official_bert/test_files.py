@@ -20,7 +20,7 @@ from official_bert.common.files import atomic_folder, atomic_write, write_text
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])
 def both_systems(request, monkeypatch):
-    """Whether the system knows how to rename without replacing."""
+    """Run once with a system that renames without replacing and once with one that cannot."""
     if not request.param:
         monkeypatch.setattr(system, "_renameat2", lambda: None)
 

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_both(path):
 
 
 def test_threads_alive_do_no_harm(path):
-    """What forks, with JAX's threads alive, may hang; this starts a process anew."""
+    """A fork with JAX's threads alive may hang; this starts a process anew."""
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()

@@ -141,7 +141,7 @@ def test_sentence_order_by_hand(random_as_swapped, labels, weights):
 
 
 def test_replaced_tokens_by_hand(config, pretraining_batch):
-    """What the encoder reads, which tokens count as replaced, and both losses."""
+    """The encoder's input, the tokens that count as replaced, and both losses."""
     model = BertPretrainer(config, [{"name": "replaced_token", "generator": 0.5}], seed=0)
     assert [block.attention.heads for block in model.generator.blocks] == [1, 1]
     seed = make_seed(0, 1)

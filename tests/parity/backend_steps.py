@@ -31,7 +31,7 @@ def compare_fit(backend, folder):
 
 
 def _on(backend, *arguments):
-    """What this file, as a program, prints on the backend."""
+    """Run this file as a program on the backend and return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.parity.backend_steps", *map(str, arguments)],
         cwd=Path(__file__).parents[2],

@@ -31,7 +31,7 @@ def joined(language: str, sentences: list[str]) -> str:
 
 
 def extracted(language: str, files: str, sentences: list[str]) -> tuple[list[str], dict]:
-    """What `data_prep.wikipedia` makes of two paragraphs of the sentences: lines and report."""
+    """Run `data_prep.wikipedia` on two paragraphs of the sentences; returns lines and report."""
     from data_prep.wikipedia import extract
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What the checks share: real sentences, random models, and the peers' views of both."""
+"""Real sentences, random models, and the peers' views of both, for all checks."""
 
 import csv
 import functools

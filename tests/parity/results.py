@@ -1,4 +1,4 @@
-"""What a check returns, and the registry of checks."""
+"""The result of a check, and the registry of checks."""
 
 import dataclasses
 import importlib.util

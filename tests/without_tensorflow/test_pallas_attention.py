@@ -114,7 +114,7 @@ def test_devices_that_share_a_batch_draw_its_masks(monkeypatch):
 
 
 class _Layer:
-    """What of `SelfAttention` the choice reads."""
+    """The fields of `SelfAttention` that the choice reads."""
 
     dropout_rate, head_width = 0.1, 64
 

@@ -72,7 +72,7 @@ class RecordSet:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def check_file(self, path: str) -> None:
-        """Whether a file of the set is still the one that was opened; call where it is read.
+        """Check that a file of the set is still the one that was opened; call where it is read.
 
         Raises:
           UserError: it is gone, or holds something else.

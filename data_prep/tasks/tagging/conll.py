@@ -164,8 +164,8 @@ class Conll(TfdsTask):
         return conll_files.answers(rows, prediction, self._layout)
 
     def texts(self, example: TaggedDocument) -> list[str]:
-        """What `features` asks `tokenizer.encode` for: every word behind a blank, which is a part
-        of it to some tokenisers."""
+        """Return the texts that `features` has encoded: every word behind a blank, which some
+        tokenisers take as a part of the word."""
         return [f" {word}" for sentence in example.sentences for word in sentence]
 
     def features(self, example: TaggedDocument, tokenizer, max_seq_length: int) -> list[dict]:

@@ -1,4 +1,4 @@
-"""What several successors' descriptions in other libraries share."""
+"""Parts that several successors' descriptions in other libraries share."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from official_bert.objectives import parse_spec
 
 @dataclasses.dataclass(frozen=True)
 class GptOptions(Options):
-    """What GPT's fine-tuning has beside the task's loss."""
+    """The options of GPT's fine-tuning beside the task's loss."""
 
     # Left-to-right models: weight of the language model's loss beside the task's (GPT: 0.5).
     lm_loss_weight: float = 0.0

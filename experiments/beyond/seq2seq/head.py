@@ -10,7 +10,7 @@ from official_bert.extension import load
 
 
 class TextHead:
-    """What the core asks of a head by name.
+    """The answers of a text head to the core's questions.
 
     Attributes:
       exports: what its models can be exported as, the default first.

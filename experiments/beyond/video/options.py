@@ -7,7 +7,7 @@ from experiments.training.settings.options import Options, place
 
 @dataclasses.dataclass(frozen=True)
 class VideoOptions(Options):
-    """What VideoBERT begins with."""
+    """The model that VideoBERT begins with."""
 
     # Of videobert: a model whose weights and sizes it begins with; "": random weights of `bert`.
     init_from: str = place()

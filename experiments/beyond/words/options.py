@@ -7,7 +7,7 @@ from experiments.training.settings.options import Options, place
 
 @dataclasses.dataclass(frozen=True)
 class WordOptions(Options):
-    """What is read in the place of a BERT."""
+    """The word vectors that are read in the place of a BERT."""
 
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
     word_vectors: str = place("file")

@@ -106,7 +106,7 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What pre-trained models are asked as they are, of held-out records.
+    """A question to pre-trained models, without fine-tuning, about held-out records.
 
     Attributes:
       records: name of one of the ablation's `RecordSpec`, whose held-out part is used.

@@ -201,7 +201,8 @@ def _ours(row, column, results) -> str:
 
 
 def _masks(results, row) -> tuple:
-    """What a row's held-out loss is a mean over: the records, with their masks, and the loss."""
+    """Return the records, with their masks, and the loss that a row's held-out loss is a mean
+    over."""
     model = next(m for m in results["scale_facts"]["models"] if m["name"] == row["variant"])
     return model.get("records"), list(model.get("heldout_baseline") or [""])[0]
 

@@ -92,7 +92,7 @@ def once(verdicts: list[dict]) -> list[dict]:
 
 
 def _implies(other: dict, one: dict) -> bool:
-    """Whether what a claim says of rows follows from what another one says."""
+    """Return whether a claim follows from another one's comparisons of rows."""
     return all(
         any(_same(step, asked) for step in other["findings"]) or _leads(other["findings"], asked)
         for asked in one["findings"]
@@ -100,7 +100,7 @@ def _implies(other: dict, one: dict) -> bool:
 
 
 def _same(step: dict, asked: dict) -> bool:
-    """Whether a comparison is the one asked, with its bound or, of gains, a higher one."""
+    """Return whether a comparison is the one asked, with its bound or, for gains, a higher one."""
     alike = all(step.get(n) == asked.get(n) for n in ("column", "better", "worse", "kind", "whole"))
     return alike and (
         step["margin"] == asked["margin"]
@@ -109,7 +109,8 @@ def _same(step: dict, asked: dict) -> bool:
 
 
 def _leads(steps: list[dict], asked: dict) -> bool:
-    """Whether gains lead, step by step, from the asked comparison's worse row to its better one."""
+    """Return whether gains lead, step by step, from the asked comparison's worse row to its
+    better."""
     if asked["kind"] != GREATER or asked["margin"]:
         return False
     reached = {asked["worse"]}
@@ -154,7 +155,7 @@ def _counts(verdicts: list[dict]) -> list[str]:
 
 
 def facts(results: dict) -> list[str]:
-    """What was run: models, steps, tokens, text, examples, substitutions; a line each."""
+    """List what was run: models, steps, tokens, text, examples, substitutions; a line each."""
     facts = results["scale_facts"]
     lines = []
     shapes: dict[str, list[str]] = {}

@@ -132,8 +132,8 @@ KINDS = {
 
 
 def _half_of_the_cores() -> int:
-    """What is made of text comes before all else, and two sets of records side by side. What is
-    made does not depend on it."""
+    """Return the processes that make text or records: half of the cores, since two cells do so side
+    by side before all others. The output does not depend on the number."""
     return max(1, available_cores() // 2)
 
 

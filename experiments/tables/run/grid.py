@@ -133,7 +133,7 @@ class Grid:
         )
 
     def status(self, name: str) -> Status:
-        """What the files of the cell say; a cell whose runner was killed is pending again."""
+        """Read a cell's state from its files; a cell whose runner was killed is pending again."""
         folder = self.folder(name)
         ended = read_status(folder)
         if ended:

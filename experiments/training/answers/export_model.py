@@ -82,7 +82,7 @@ def export_ids(model, output, **options):
 
 
 def answer(saved_model, texts, **more_inputs) -> list[dict]:
-    """What an exported model says to a few texts: one dict an output row.
+    """Ask an exported model about a few texts; returns one dict an output row.
 
     `texts` go to the model's first input; `more_inputs` are lists for the others, by name.
     """
@@ -104,7 +104,7 @@ def _load(model_folder):
 
 
 def _reads_pairs(settings) -> bool:
-    """Whether the task that the model was trained on has two texts an example."""
+    """Return whether the task that the model was trained on has two texts an example."""
     from data_prep.tasks import get_task
 
     name, options = described_task(settings)

@@ -36,7 +36,7 @@ def scores(results: dict) -> list[tuple[str, str, str]]:
 
 
 def notes(results: dict) -> list[str]:
-    """What was cut, left out or not predicted, a line a split."""
+    """List what was cut, left out or not predicted, a line a split."""
     lines = []
     for split in ("train", "dev"):
         counts = results.get(f"{split}_notes", {}).items()
@@ -109,7 +109,8 @@ def _number(value) -> str:
 
 
 def results_of(task, train, dev, scores) -> dict:
-    """What results.json says of every fine-tuning; `train`, `dev`: examples, `scores`: of dev."""
+    """Return the part of results.json that every fine-tuning has; `train`, `dev`: examples,
+    `scores`: of dev."""
     return {
         "task": task.name,
         "dev": scores,

@@ -30,7 +30,7 @@ class Input:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What a run reads.
+    """The files that a run reads.
 
     Attributes:
       found: {"dev" or "phases.0.records": Input}, of when the run began or went on.
@@ -49,7 +49,7 @@ class Inputs:
         return {name: x.digest for name, x in self.found.items() if not _is_of_tests(name)}
 
     def differences(self, stored: dict) -> list[str]:
-        """What differs from `stored` of an earlier session, a line each."""
+        """List what differs from `stored` of an earlier session, a line each."""
         return _differences({name: Input(**values) for name, values in stored.items()}, self.found)
 
     def check(self) -> None:
@@ -132,7 +132,7 @@ def _is_of_tests(name):
 
 
 def files_digest(paths: tuple[str, ...]) -> str:
-    """Of names and contents, not of places."""
+    """Hash names and contents, not paths."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(f"{Path(path).name} {_sha256(path, *state(path))}\n".encode())
@@ -140,9 +140,9 @@ def files_digest(paths: tuple[str, ...]) -> str:
 
 
 def checkpoint_digest(checkpoint: str) -> str:
-    """Of the files of a folder, or of the folder of a checkpoint's prefix; of a preset its name.
+    """Hash a checkpoint: the files of a folder, or of the folder of its prefix.
 
-    Of a model of the hub its name and commit.
+    A preset counts by its name, a model of the hub by its name and commit.
     """
     try:
         folder = resolve.find(checkpoint)
@@ -160,7 +160,7 @@ def checkpoint_digest(checkpoint: str) -> str:
 
 
 def examples_digest(*splits: list) -> str:
-    """Of what tasks made of their files."""
+    """Hash the examples that tasks made of their files."""
     digest = hashlib.sha256()
     for example in (example for examples in splits for example in examples):
         digest.update(repr(example).encode("utf-8", "surrogatepass"))

@@ -81,7 +81,7 @@ class RunFolder:
             self._write_config(inputs.stored())
 
     def digest(self):
-        """Of the options and data that decide the result: an int below 2**24."""
+        """Hash the options and data that decide the result: an int below 2**24."""
         text = json.dumps([result_dict(self._config), self._inputs.digests()], sort_keys=True)
         return int(hashlib.sha256(text.encode()).hexdigest()[:6], 16)
 

@@ -67,7 +67,7 @@ def opened(model, records, max_examples, batch_size):
 
 
 def answers(model, batch):
-    """What a model says of the pieces at `masked_lm_positions`.
+    """Ask a model for the pieces at `masked_lm_positions`.
 
     Args:
       model: BertPretrainer.

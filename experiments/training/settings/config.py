@@ -41,7 +41,7 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """What pre-training and fine-tuning have in common."""
+    """The fields that pre-training and fine-tuning share."""
 
     seed: int = 12345
     weight_decay: float = 0.01

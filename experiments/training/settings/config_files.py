@@ -104,7 +104,8 @@ def import_file(path):
 
 @contextlib.contextmanager
 def _errors_of(path):
-    """What goes wrong in a configuration file is the user's error, in one line; not so in ours."""
+    """Turn any failure of a user's configuration file into a UserError of one line; ours fail as
+    they do."""
     try:
         yield
     except Exception as error:
@@ -171,7 +172,7 @@ def add_to_help(arguments):
 
 
 def help_of(config, source):
-    """What `--help` says of a configuration beside the flags of the command.
+    """Return what `--help` says of a configuration beside the flags of the command.
 
     Args:
       config: a configuration, a dataclass; its values are the defaults.

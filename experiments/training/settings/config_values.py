@@ -108,7 +108,7 @@ def _with_marks(bert, keys, hints):
 
 
 def unknown_field(kind, key):
-    """What is said of a field that a dataclass has not."""
+    """Return the message about a field that a dataclass lacks."""
     own = [field.name for field in dataclasses.fields(kind) if field.name != "model_options"]
     valid = [*own, *names_for(kind)]
     return f'unknown field "{key}"{meant(key, valid)}; valid fields: {", ".join(valid)}'

@@ -23,7 +23,7 @@ def place(kind="folder"):
 
 
 class Part:
-    """What an option adds to one run; by default nothing.
+    """The part that an option has in one run; by default none.
 
     Attributes:
       key: what of it decides the compiled step; hashable.

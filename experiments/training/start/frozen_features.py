@@ -147,7 +147,8 @@ def hidden_states(encoder, examples, windows, batch_size, progress, layers, make
 
 
 def _is_whole(folder, layers) -> bool:
-    """Whether the files of these layers are what `compute` wrote; says so where they are not."""
+    """Return whether the files of these layers are those that `compute` wrote; says so where they
+    are not."""
     if not folder.is_dir():
         return False
     try:

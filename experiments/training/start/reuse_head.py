@@ -58,7 +58,7 @@ def arrays(theirs, ours, weights):
 
 
 def sentence(path, why_not):
-    """What a start says: "head: loaded from PATH" or "head: new, ..."."""
+    """Return the line that a start prints: "head: loaded from PATH" or "head: new, ..."."""
     return f"head: new ({why_not})" if why_not else f"head: loaded from {path}"
 
 

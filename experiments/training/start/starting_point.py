@@ -25,7 +25,7 @@ _read: collections.OrderedDict = collections.OrderedDict()
 
 @dataclasses.dataclass(frozen=True)
 class StartingPoint:
-    """What a run starts from.
+    """The model that a run starts from.
 
     Attributes:
       bert: BertConfig.
@@ -44,7 +44,7 @@ class StartingPoint:
 
     @property
     def key(self):
-        """What decides the encoder apart from its weights."""
+        """Return what decides the encoder apart from its weights."""
         return self.bert
 
     def complete(self, batch):
@@ -52,7 +52,7 @@ class StartingPoint:
         return batch
 
     def training_flops(self, config, rows, length):
-        """Of one step of a FinetuneConfig."""
+        """Count the FLOPs of one step of a FinetuneConfig."""
         return 3 * flops.tuned_flops(config, self.bert, rows, length)
 
     def encoder(self, config, seed, **options):
@@ -111,7 +111,7 @@ class StartingPoint:
                 variable.assign(stored[variable.path])
 
     def about_heads(self, config):
-        """What the start of a pre-training from a checkpoint says of its heads."""
+        """Return the line about heads that a pre-training from a checkpoint prints at its start."""
         wanted = [_head_name(one) for one in map(objective, config.objectives) if one.kept]
         trained = [_head_name(one) for one in map(objective, self.trained)]
         missing = [name for name in wanted if name not in trained]
@@ -179,7 +179,8 @@ class BertStart(starts.Start):
 
 
 def _initial_weights(config):
-    """Those with which a pre-training of the seed `initial_seed` begins; None to draw others."""
+    """Return the weights with which a pre-training of the seed `initial_seed` begins; None to draw
+    others."""
     from official_bert.encoder import BertEncoder
 
     if config.initial_seed < 0:
@@ -225,7 +226,8 @@ def _head_name(objective):
 
 
 def _state(path):
-    """Of each file of a model, or of a checkpoint's prefix; nothing of a preset's name."""
+    """Return the state of each file of a model, or of a checkpoint's prefix; none for a preset's
+    name."""
     below = glob.glob(f"{glob.escape(str(path))}{'/' if Path(path).is_dir() else ''}*")
     return tuple((file, state(file)) for file in sorted(below) if Path(file).exists())
 

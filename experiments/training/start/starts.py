@@ -78,8 +78,8 @@ class Start:
         raise NotImplementedError
 
     def of_finetuning(self, config, task, examples):
-        """What a FinetuneConfig starts from, with the methods of a StartingPoint; `examples` of
-        the splits that are read already."""
+        """Return what a FinetuneConfig starts from, with the methods of a StartingPoint;
+        `examples`: of the splits that are read already."""
         raise NotImplementedError
 
     def finetune(self, step_by_step, config, folder, progress, task, examples) -> dict:
@@ -87,7 +87,8 @@ class Start:
         return step_by_step(self, config, folder, progress, task, examples)
 
     def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:
-        """Of a fine-tuning run that is to come; `bert`: a BertConfig, or what is in its place."""
+        """Count the FLOPs of a fine-tuning run that is to come; `bert`: a BertConfig, or what is in
+        its place."""
         raise NotImplementedError
 
 

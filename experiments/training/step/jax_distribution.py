@@ -133,13 +133,13 @@ def strategy_of(config):
 
 
 def is_chief(name):
-    """Whether this process writes the run's files."""
+    """Return whether this process writes the run's files."""
     get_strategy(name)
     return True
 
 
 def devices(strategy):
-    """What versions.json says of the devices."""
+    """Return what versions.json says of the devices."""
     first = strategy.mesh.devices.flat[0]
     return {
         "strategy": "JAX",
@@ -171,8 +171,8 @@ def make_deterministic():
 
 
 def training_batches(records, batch_size, seed, start, strategy, on_device=False):
-    """As `distribution.training_batches`; `on_device`: the devices hold the records and make the
-    batches (`DeviceBatches`, whose UserErrors it raises)."""
+    """Return batches as TensorFlow's `training_batches` does; `on_device`: the devices hold the
+    records and make the batches (`DeviceBatches`, whose UserErrors it raises)."""
     if on_device:
         return DeviceBatches(records, batch_size, seed, start, strategy)
     return numpy_batches(records, batch_size, seed=seed, epochs=None, start=start)

@@ -121,7 +121,7 @@ class JaxTrainer(TrainerState):
     # --- helpers ---------------------------------------------------------------------------------
 
     def _arguments(self, batches, count, measured, without=(), source=None):
-        """What `_steps` is called with; `lowered` asks for its program."""
+        """Return the arguments that `_steps` is called with; `lowered` asks for its program."""
         return {
             "state": tuple([v.value for v in variables] for variables in self._step.variables),
             "schedule": self._schedule.values.value,

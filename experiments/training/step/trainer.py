@@ -85,7 +85,7 @@ class Trainer(TrainerState):
     # --- helpers ----------------------------------------------------------------------------
 
     def _on_replicas(self, function, batch):
-        """What `function` returns for each replica's rows: a dict a replica of this process."""
+        """Call a function of each replica's rows; returns a dict a replica of this process."""
         local = distribution.local_replicas(self.strategy)
         batch = padded_to_a_multiple(batch, local, self.model)
         batch = distribution.distribute_batch(batch, self.strategy, local)

@@ -17,7 +17,7 @@ from official_bert.optimization import OPTIMIZERS, SCHEDULES
 
 @dataclasses.dataclass(frozen=True)
 class StepOptions:
-    """What is compiled into a training step, apart from the model."""
+    """The settings that are compiled into a training step, apart from the model."""
 
     weight_decay: float = 0.01
     beta_2: float = 0.999

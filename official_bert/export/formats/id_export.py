@@ -43,7 +43,7 @@ FARTHEST = {"float32": 1e-3, "int8": 0.25}
 
 @dataclasses.dataclass(frozen=True)
 class IdExport:
-    """What was exported.
+    """A file that was exported, and its distance from the model.
 
     Attributes:
       path: the model's file.
@@ -108,7 +108,7 @@ def check_packages(format: str) -> None:
 
 
 def plan(loaded, source: str, format: str, head: str | None = None, **settings):
-    """As `exports.plan`, for files of token ids."""
+    """Plan an export as `exports.plan` does, for files of token ids."""
     head, settings = exports.plan(loaded, source, format, head, **settings)
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(

@@ -1,4 +1,4 @@
-"""What chooses a kind of start beyond the paper."""
+"""Names, files and types choose a start beyond the paper."""
 
 import pytest
 

@@ -89,8 +89,8 @@ def test_a_run_that_died_goes_on_to_the_same_bits(data, teacher, student, tmp_pa
 
 
 def test_another_teacher_is_another_step(data, teacher, student, tmp_path):
-    """What is compiled for one teacher is not used with the next: the held-out cosine is that with
-    the teacher of the run, computed once more without any of it."""
+    """A program that was compiled for one teacher is not used with the next: the held-out cosine is
+    that with the run's own teacher, computed once more without any of it."""
     known = model_folder.load(teacher)
     other = BertPretrainer(known.config, seed=9)
     model_folder.save(tmp_path / "other", other, known.tokenizer)

@@ -1,4 +1,4 @@
-"""What writes texts: steps equal the whole, nothing sees what comes, beams by hand, one graph."""
+"""Decoders: steps equal the whole, nothing sees what comes, beams by hand, one graph."""
 
 import keras
 import numpy as np

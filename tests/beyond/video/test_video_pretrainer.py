@@ -68,7 +68,7 @@ def test_alignment_reads_the_last_state_of_cls(batch):
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_begins_as_another_bert(batch, frozen):
-    """Of 5 pieces, with rows behind them that no piece has; on text both are one model."""
+    """The BERT has 5 pieces; rows behind them belong to no piece. On text both are one model."""
     other = BertPretrainer(dataclasses.replace(CONFIG, vocab_size=8), seed=1)
     other.masked_lm.bias.assign(np.arange(8))
     model = video.pretrainer(CONFIG, ROWS, frozen, seed=0)

@@ -74,7 +74,8 @@ def test_a_file_of_zeros_is_no_text(tmp_path):
 
 @pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "Zstandard"])
 def test_a_packed_file_is_read_in_bounded_pieces(tmp_path, monkeypatch, kind):
-    """What a few hundred bytes become is never in memory as a whole, and not read to its end."""
+    """A few hundred bytes that unpack to many are never in memory as a whole, nor read to the
+    end."""
     line = b" " * ((1 << 16) - 1) + b"\n"
     monkeypatch.setattr(text_files, "_FREE", 1 << 23)
     (tmp_path / "a").write_bytes(KINDS[kind](line * 2000))

@@ -61,7 +61,7 @@ def test_values_are_checked_and_found(defined):
 
 
 def test_options_that_no_docstring_describes_are_options(defined, monkeypatch):
-    """As under python -OO."""
+    """Docstrings are absent under python -OO."""
     monkeypatch.setattr(command_flags, "arguments", lambda docstring: {})
 
     def more(apart: bool = True):

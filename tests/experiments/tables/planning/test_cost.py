@@ -1,4 +1,4 @@
-"""What a table will cost: dry runs, and the rate that they go by."""
+"""Cost of a table: dry runs, and the rate that they go by."""
 
 import dataclasses
 

@@ -101,7 +101,7 @@ def test_key_follows_what_determines_the_result(tmp_path):
 
 
 def test_cells_of_another_format_are_refused_and_stay(tmp_path):
-    """Those of format 1 had cell.json and a folder run/, and no number in their names."""
+    """Cells of format 1 had cell.json and a folder run/, and no number in their names."""
     kept = tmp_path / "pretrain-BERT-1-0123456789abcdef" / "run" / "checkpoints"
     kept.mkdir(parents=True)
     (tmp_path / "a user's folder-1").mkdir()
@@ -124,7 +124,8 @@ def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
 
 
 def test_a_result_without_the_file_that_others_need_is_refused(tmp_path):
-    """As where archives of a seed that had not ended were unpacked into a folder of cells."""
+    """This happens where archives of a seed that had not ended were unpacked into a folder of
+    cells."""
     grid = Grid(chain(), tmp_path)
     grid.run(runner=RUNNER)
     (grid.folder("model") / "value.txt").unlink()

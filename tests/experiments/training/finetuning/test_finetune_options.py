@@ -1,4 +1,4 @@
-"""What fine-tuning starts from and how it may differ from the paper's: heads, weights, patience."""
+"""Starts of fine-tuning and how it may differ from the paper's: heads, weights, patience."""
 
 import types
 

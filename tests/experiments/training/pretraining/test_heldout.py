@@ -1,4 +1,4 @@
-"""What knowing only how frequent pieces are would score, beside what a pre-training reached."""
+"""The score of knowing only how frequent pieces are, beside what a pre-training reached."""
 
 import numpy as np
 import tiny_runs

@@ -1,4 +1,4 @@
-"""What chooses the kind of start of a run."""
+"""Names, files and types choose the start of a run."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def some(monkeypatch):
 
 
 class Sizes:
-    """What is pre-trained in the place of a BERT."""
+    """A configuration that is pre-trained in the place of a BERT."""
 
 
 @pytest.mark.parametrize(

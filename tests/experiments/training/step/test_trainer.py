@@ -70,7 +70,7 @@ def test_lengths_share_one_compilation():
 
 @pytest.mark.parametrize("objective", ["masked_lm", {"name": "next_token", "fraction": 0.5}])
 def test_step_compiles_under_xla_in_bfloat16(objective):
-    """What a TPU would run: static shapes, no operation that XLA lacks, dropout, accumulation."""
+    """A TPU would run this: static shapes, no operation that XLA lacks, dropout, accumulation."""
     direction = "bidirectional" if objective == "masked_lm" else "left_to_right"
     bert = tiny_runs.bert(attention_direction=direction)
     options = StepOptions(
