@@ -42,7 +42,7 @@ def main():
 
 
 def compare(name, description, contestants, make, contestant):
-    """A benchmark's command line: tables on stdout, NAME.json and NAME.md in --output.
+    """Run a benchmark's command line: tables on stdout, NAME.json and NAME.md in --output.
 
     Args:
       name: of the benchmark.

@@ -162,7 +162,7 @@ def _expand(inputs: str | list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _text_writer(path: str):
-    """A text file that is there when the block succeeds; gzip where the name ends in .gz."""
+    """Open a text file that is there when the block succeeds; gzip where the name ends in .gz."""
     with contextlib.ExitStack() as stack:
         binary = stack.enter_context(storage.writing(path))
         if path.endswith(".gz"):

@@ -64,7 +64,7 @@ def main():
 
 
 def fill(text: str, name: str = "") -> str:
-    """A page with its blocks written from results; `name` is for errors.
+    """Return a page with its blocks written from results; `name` is for errors.
 
     Raises:
       UserError: there are no such results, or no such column in them.
@@ -90,8 +90,8 @@ def fill(text: str, name: str = "") -> str:
 
 
 def means(results: dict, columns: list[str], name: str = "") -> list[list[str]]:
-    """A header and a line for each row: our mean and, behind a slash, the paper's number; the
-    paper's own rows without one of ours are left out."""
+    """Return a header and a line for each row: our mean and, behind a slash, the paper's number;
+    the paper's own rows without one of ours are left out."""
     known = {column["label"]: column for column in results["columns"]}
     for label in columns:
         if label not in known:

@@ -34,8 +34,8 @@ NOTE = (
 
 
 def points(results: dict, column: str, better: str, worse: str) -> list[dict]:
-    """The points of a table: "worth", "effect", "low", "high", "size" and "tokens", those with an
-    interval."""
+    """Return the points of a table: "worth", "effect", "low", "high", "size" and "tokens", those
+    with an interval."""
     rows = {row["label"]: row for row in results["rows"]}
     models = {model["name"]: model for model in results["scale_facts"]["models"]}
     judged = {
@@ -64,7 +64,7 @@ def points(results: dict, column: str, better: str, worse: str) -> list[dict]:
 
 
 def draw(folder: Path) -> str:
-    """The figure of the tables in a folder, as SVG."""
+    """Draw the figure of the tables in a folder, as SVG."""
     tables = [storage.read_json(p, finite=False) for p in sorted(folder.glob("*/results.json"))]
     plt = pyplot()
     figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.7), layout="constrained")

@@ -170,7 +170,8 @@ def _headline(result):
 
 
 def _check_config(workdir, ablation):
-    """A work folder belongs to one table at one scale; other fields may change, cells have keys."""
+    """Check that a work folder belongs to one table at one scale; other fields may change, since
+    cells have keys."""
     path = workdir / "config.json"
     if path.exists():
         old = read_json(path, finite=False)

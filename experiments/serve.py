@@ -133,7 +133,7 @@ def run_until_told(server, told: str) -> int:
 
 
 def _warm_up(model) -> None:
-    """The first call optimises the graph, which takes a second or two: not with a user waiting."""
+    """Ask the model once: its first call optimises the graph, which takes a second or two."""
     texts = {
         name: [["a", "b"]] if spec.shape.rank == 2 else ["a text"]
         for name, spec in model.signatures["serving_default"].structured_input_signature[1].items()

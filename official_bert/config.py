@@ -120,7 +120,8 @@ class BertConfig:
         return getattr(self, name, absent)
 
     def narrower(self, share: float) -> "BertConfig":
-        """A model that is as deep, but `share` as wide, on embedding tables of the same width."""
+        """Return a model that is as deep, but `share` as wide, on embedding tables of the same
+        width."""
         heads = max(1, round(share * self.num_attention_heads))
         width = self.hidden_size // self.num_attention_heads * heads
         return self.replaced(
@@ -131,7 +132,7 @@ class BertConfig:
         )
 
     def check_is_bert(self, target: str) -> None:
-        """Raises UserError where the encoder is a successor's, which no export writes."""
+        """Raise UserError where the encoder is a successor's, which no export writes."""
         own = {field.name for field in dataclasses.fields(BertConfig)}
         names = [name for name in self.changes() if name not in own]
         names += [] if self.type_vocab_size else ["type_vocab_size"]
@@ -142,7 +143,7 @@ class BertConfig:
             )
 
     def padded_by(self, tokenizer) -> "BertConfig":
-        """The configuration with the padding of a tokeniser, if there is one."""
+        """Return the configuration with the padding of a tokeniser, if there is one."""
         if tokenizer is None:
             return self
         shared = tokenizer.pad_id in (tokenizer.cls_id, tokenizer.sep_id)
@@ -164,7 +165,7 @@ class BertConfig:
         return self.num_hidden_layers
 
     def block_of(self, layer: int) -> int:
-        """The number of the block that is used as a layer; both count from 0."""
+        """Return the number of the block that is used as a layer; both count from 0."""
         return layer * self.num_blocks // self.num_hidden_layers
 
     @property
@@ -192,8 +193,8 @@ class BertConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any], source: str = "BertConfig") -> "BertConfig":
-        """Makes a configuration from a dictionary; missing fields keep their defaults. What the
-        fields say decides whether it is a subclass.
+        """Make a configuration from a dictionary; missing fields keep their defaults. The fields
+        decide whether it is a subclass.
 
         Raises:
           UserError: a field is unknown or has an impossible value. `source` starts the message.
@@ -212,7 +213,7 @@ class BertConfig:
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike) -> "BertConfig":
-        """Reads a `bert_config.json`.
+        """Read a `bert_config.json`.
 
         Raises:
           UserError: the file is missing, is not a JSON object, or a field is wrong.
@@ -229,12 +230,12 @@ class BertConfig:
         return {name: values[name] for name in written}
 
     def changes(self) -> dict[str, Any]:
-        """The fields that are not a `BertConfig()`'s; `from_dict` reads them back equal."""
+        """Return the fields that are not a `BertConfig()`'s; `from_dict` reads them back equal."""
         usual = _usual(type(self))
         return {name: value for name, value in vars(self).items() if value != usual[name]}
 
     def to_json_file(self, path: str | os.PathLike) -> None:
-        """Writes a `bert_config.json` that `from_json_file` reads back equal."""
+        """Write a `bert_config.json` that `from_json_file` reads back equal."""
         write_json(path, self.to_dict())
 
 
@@ -264,7 +265,7 @@ NAMED_SIZES: dict[str, tuple[int, int, int]] = {
 
 
 def named_config(name: str, **overrides: Any) -> BertConfig:
-    """The configuration of a named size, uncased English unless `overrides` says otherwise.
+    """Return the configuration of a named size, uncased English unless `overrides` says otherwise.
 
     Examples:
       >>> config = named_config("mini", vocab_size=8192)
@@ -297,7 +298,8 @@ def _usual(kind: type[BertConfig]) -> dict[str, Any]:
 
 
 def _kind_of(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertConfig]:
-    """The class that fields, or the direction, mark; of several the one that is the others too."""
+    """Return the class that fields, or the direction, mark; of several the one that is the others
+    too."""
     kinds, marks = {cls}, names("configs")
     for name, value in fields.items():
         if name in marks:

@@ -31,7 +31,7 @@ from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in
 
 
 def build_head(encoder: BertEncoder, head: dict, **options):
-    """The model that a description of a head asks for, with new weights around the encoder.
+    """Return the model that a description of a head asks for, with new weights around the encoder.
 
     Args:
       encoder: a `BertEncoder`.
@@ -95,13 +95,13 @@ class FineTuned(ModelWithLosses):
         """Give the head what it can begin with of a pre-trained model, {path: array}."""
 
     def call(self, batch, training=False, seed=None):
-        """The encoder's inputs -> what `answer` gives."""
+        """Return what `answer` gives for the encoder's inputs."""
         seed = self.step_seed(training, seed)
         rows = self.rows(batch)
         return self.answer(batch, rows, self.encoder(rows, training=training, seed=seed), seed)
 
     def rows(self, batch):
-        """The batch as the encoder reads it: all inputs, int32 [N, L] each."""
+        """Return the batch as the encoder reads it: all inputs, int32 [N, L] each."""
         return complete_inputs(batch, self.encoder.config)
 
     def answer(self, batch, rows, encoded, seed=None) -> dict:
@@ -121,7 +121,7 @@ class FineTuned(ModelWithLosses):
         return sequence if self.bilstm is None else self.bilstm(sequence, rows["input_mask"])
 
     def vector(self, rows, encoded):
-        """The vector [N, H] of each row, [N, 3 H] with concat pooling."""
+        """Return the vector [N, H] of each row, [N, 3 H] with concat pooling."""
         sequence, mask = self.sequence(rows, encoded), rows["input_mask"]
         if self.mean_pooling:
             vector = window_pooling.pool(sequence, mask > 0, "mean")
@@ -228,7 +228,7 @@ class BertClassifier(FineTuned):
         return _flat(batch)
 
     def answer(self, batch, rows, encoded, seed=None):
-        """Encoder inputs, int32 [B, L] each, [B, W, L] with windows -> {"logits": [B, num_labels]}.
+        """Map encoder inputs, int32 [B, L], [B, W, L] with windows, to {"logits": [B, num_labels]}.
 
         An empty window, one whose mask is zero, does not count.
         """
@@ -285,7 +285,7 @@ class BertSpan(FineTuned):
         self._declare_means("start_loss", "end_loss", "start_accuracy", "end_accuracy")
 
     def answer(self, batch, rows, encoded, seed=None):
-        """Encoder inputs, int32 [B, L] each -> {"start_logits", "end_logits"}: [B, L]."""
+        """Map encoder inputs, int32 [B, L] each, to {"start_logits", "end_logits"}: [B, L]."""
         logits = self.head(self.sequence(rows, encoded))  # [B, L, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
@@ -330,7 +330,7 @@ class BertMultipleChoice(FineTuned):
         return _flat(complete_inputs(batch, self.encoder.config))
 
     def answer(self, batch, rows, encoded, seed=None):
-        """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
+        """Map encoder inputs, int32 [B, C, L] each, to {"logits": [B, C]}."""
         choices = ops.shape(complete_inputs(batch, self.encoder.config)["input_ids"])[1]
         scores = self.head(self._dropped(self.vector(rows, encoded), seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
@@ -348,7 +348,7 @@ class BertTagger(FineTuned):
         self._declare_means("label_loss", "accuracy")
 
     def answer(self, batch, rows, encoded, seed=None):
-        """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
+        """Map encoder inputs, int32 [B, L] each, to {"logits": [B, L, num_labels]}."""
         return {"logits": self.head(self._dropped(self.sequence(rows, encoded), seed))}
 
     def label_weights(self, batch):
@@ -362,7 +362,7 @@ class BertTagger(FineTuned):
 
 
 def _flat(batch):
-    """The encoder's inputs with all rows below each other: [..., L] -> [N, L]."""
+    """Return the encoder's inputs with all rows below each other: [..., L] -> [N, L]."""
     names = ("input_ids", "input_mask", "segment_ids")
     length = ops.shape(batch["input_ids"])[-1]
     return {name: ops.reshape(batch[name], (-1, length)) for name in names}

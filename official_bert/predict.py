@@ -47,7 +47,7 @@ def load(
     pickle: bool = False,
     **encoder_options,
 ) -> "Model":
-    """Loads a model from a folder of any known kind, or by its name.
+    """Load a model from a folder of any known kind, or by its name.
 
     A name is looked up in this order: a folder or checkpoint that lies here, a model of this
     package ("tiny-wikipedia"), a preset that the installed KerasHub lists ("bert_tiny_en_uncased"),
@@ -136,7 +136,7 @@ class Model(LoadedModel):
         max_length: int | None = None,
         prompt: str | None = None,
     ) -> np.ndarray:
-        """A vector for each text.
+        """Return a vector for each text.
 
         A folder of sentence-transformers says how its vectors are made (the attribute `vectors`;
         the import's report tells it). That is what is done where nothing else is asked for; other
@@ -353,7 +353,7 @@ class Model(LoadedModel):
         return self.config.max_position_embeddings
 
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
-        """`function` of batches of the rows, the longest first; one {name: array} a row."""
+        """Run `function` on batches of the rows, the longest first; one {name: array} a row."""
         call = self._compiled(key, function, with_masks=_MASKS in rows[0])
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]["input_ids"]))
         found: list[dict] = [{}] * len(rows)

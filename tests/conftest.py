@@ -24,13 +24,14 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def own_feature_cache(tmp_path_factory):
-    """The user's own would be filled, and what another suite wrote there would be found."""
+    """Use a cache of the suite's own: the user's would be filled, and another suite's files would
+    be found."""
     os.environ["OFFICIAL_BERT_CACHE"] = str(tmp_path_factory.mktemp("features"))
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of real corpora and benchmarks; tests that need it skip without it."""
+    """Return the folder of real corpora and benchmarks; tests that need it skip without it."""
     folder = os.environ.get("BERT_DATA_DIR", "")
     if not folder:
         pytest.skip("needs real data: set BERT_DATA_DIR to its folder")

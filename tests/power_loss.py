@@ -56,7 +56,7 @@ class Recorder:
             os.close(handle)
 
     def restore(self, state: frozenset) -> None:
-        """Makes the folder what it would have been found to be."""
+        """Make the folder what it would have been found to be."""
         for path in self.root.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for name, content in sorted(state, key=lambda item: item[0]):

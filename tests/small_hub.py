@@ -48,7 +48,7 @@ def commit_of(name, revision):
 
 @contextlib.contextmanager
 def small_hub():
-    """A Hub that answers while the context lasts."""
+    """Run a Hub that answers while the context lasts."""
     hub = Hub()
     thread = threading.Thread(target=hub.serve_forever, daemon=True)
     thread.start()

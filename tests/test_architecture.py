@@ -91,7 +91,7 @@ def test_imports_run_one_way(inside, outside):
 
 
 def room_of(module):
-    """A folder of a package; each file at its root is one, too."""
+    """Return a folder of a package; each file at its root is one, too."""
     return ".".join(module.split(".")[:2])
 
 

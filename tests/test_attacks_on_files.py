@@ -54,7 +54,7 @@ def test_inputs_as_outputs(tmp_path, given, encoder):  # noqa: F811
 
 
 def contents(folder):
-    """The files below a folder, but for locks."""
+    """Return the files below a folder, but for locks."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

@@ -120,7 +120,7 @@ def given(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def predictor(monkeypatch):
-    """A stand-in for a model that tells texts apart."""
+    """Return a stand-in for a model that tells texts apart."""
     task = get_task("text_classification", text_column="text", labels="x,y")
 
     def answers(examples, show=None):

@@ -119,7 +119,7 @@ def frames(pack, text):
 
 
 def wide(text):
-    """A table of as many columns, and what is said of them."""
+    """Return a table of as many columns, and what is said of them."""
     names = [f"c{number}" for number in range(len(text))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.csv")

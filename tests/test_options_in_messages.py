@@ -81,7 +81,7 @@ def _has_name(call):
 
 @functools.cache
 def options(command):
-    """The names of the flags of a command."""
+    """Return the names of the flags of a command."""
     found = calls(command)
     names = {name for function, name in found if ".DEFINE_" in function}
     if ("define_flags", None) in found:

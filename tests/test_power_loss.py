@@ -33,7 +33,7 @@ def root(tmp_path):
 
 
 def contents(folder):
-    """The files of a folder but for its lock, which says when it was held."""
+    """Return the files of a folder but for its lock, which says when it was held."""
     paths = (path for path in folder.iterdir() if path.name != LOCK_FILE)
     return {path.name: path.read_bytes() for path in paths}
 

@@ -26,7 +26,7 @@ from official_bert.common.files import make_folder, write_text
 
 @pytest.fixture
 def make(tmp_path):
-    """A function that makes records in a folder `records`."""
+    """Return a function that makes records in a folder `records`."""
     (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
     (tmp_path / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c"] * 4) + "\n")
 

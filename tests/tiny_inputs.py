@@ -70,7 +70,7 @@ class Input:
 
     @contextlib.contextmanager
     def damaged(self, name: str, damage: Callable[[bytes], bytes]):
-        """A copy of the folder in which one file is damaged."""
+        """Copy the folder and damage one file."""
         with tempfile.TemporaryDirectory() as scratch:
             copy = Path(scratch) / "copy"
             shutil.copytree(self.folder, copy)
@@ -78,7 +78,7 @@ class Input:
             yield copy
 
     def check(self, name: str, damage: Callable[[bytes], bytes], seen: bool = True) -> bool:
-        """Reads a damaged copy; whether it was refused, by the file's name or its folder's.
+        """Read a damaged copy; returns whether it was refused, by the file's name or its folder's.
 
         Args:
           seen: whether a checksum sees this damage.
@@ -128,7 +128,7 @@ def _checkpoint_arrays(step: int) -> dict[str, np.ndarray]:
 
 
 def _load_checkpoint(folder: Path) -> None:
-    """The newest; the one before it is read where a warning says why."""
+    """Load the newest; the one before it is read where a warning says why."""
     from experiments.training.folder.checkpointing import Checkpoints
 
     with mock.patch.object(logging, "warning") as warned:
@@ -172,7 +172,7 @@ def _read_records(folder: Path) -> list[dict]:
 
 
 def _train_on_records(folder: Path) -> list[dict]:
-    """The same as TensorFlow's trainer reads them."""
+    """Train on the same records as TensorFlow's trainer reads them."""
     from data_prep.records import explained, open_records, pretraining_dataset
 
     opened = open_records(str(folder))
@@ -182,7 +182,7 @@ def _train_on_records(folder: Path) -> list[dict]:
 
 
 def files(**contents: str | bytes) -> Callable[[Path], None]:
-    """Writes files of these names."""
+    """Write files of these names."""
 
     def make(folder):
         for name, content in contents.items():
@@ -294,7 +294,7 @@ def _read_dump(folder: Path) -> bytes:
 
 
 def _make_arrays(packed: bool, folder: Path) -> None:
-    """A file of arrays, as features are kept in."""
+    """Write a file of arrays, as features are kept in."""
     from data_prep.jobs import array_files
 
     ids = {"ids/values": np.arange(300, dtype="i2"), "ids/offsets": np.arange(9), "count": 7}

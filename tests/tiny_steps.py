@@ -85,7 +85,7 @@ def features(seed):
 
 
 def sets(seed, kind, sizes):
-    """A model of G-BERT's; codes 5 and 6 are below 4, and that below 3."""
+    """Return a model of G-BERT's; codes 5 and 6 are below 4, and that below 3."""
     encoder = graph_codes.SetEncoder(tiny_runs.bert(), [-1, -1, -1, -1, 3, 4, 4, -1], seed=seed)
     return kind(encoder, tiny_runs.bert().hidden_size, sizes, seed)
 

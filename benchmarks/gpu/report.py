@@ -8,7 +8,7 @@ from official_bert.common.markdown import markdown_table
 
 
 def write(folder):
-    """Writes `folder`/gpu.md from the results that lie there; UserError where one is damaged."""
+    """Write `folder`/gpu.md from the results that lie there; UserError where one is damaged."""
     parts = ["# One GPU"]
     for name, section in (
         ("kernels", _kernels),

@@ -52,7 +52,7 @@ def read(path):
 
 
 def check_options(folder, asked):
-    """Notes what decides the figures of a folder, dict of JSON values, or compares it.
+    """Note the JSON values that decide the figures of a folder, or compare them with those noted.
 
     Raises:
       UserError: the figures that lie there are of another device or other options.

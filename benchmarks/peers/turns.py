@@ -14,7 +14,7 @@ def arguments():
 
 
 def sizes(layers, width, heads):
-    """The shape as fields of a BertConfig, of this project or of transformers."""
+    """Return the shape as fields of a BertConfig, of this project or of transformers."""
     return {
         "num_hidden_layers": layers,
         "hidden_size": width,
@@ -24,7 +24,7 @@ def sizes(layers, width, heads):
 
 
 def jax_trainer(shape, precision):
-    """This project's JaxTrainer on one device, for a BERT of the shape."""
+    """Return this project's JaxTrainer on one device, for a BERT of the shape."""
     import os
 
     os.environ["KERAS_BACKEND"] = "jax"
@@ -47,7 +47,7 @@ def jax_trainer(shape, precision):
 
 
 def random_batch(batch, length, predictions, vocabulary=30522):
-    """A batch under the original's field names; int32 but for the weights."""
+    """Return a batch under the original's field names; int32 but for the weights."""
     rng = np.random.default_rng(0)
 
     def ids(*shape):
@@ -66,7 +66,7 @@ def random_batch(batch, length, predictions, vocabulary=30522):
 
 
 def take_turns(step, at_once=1, device_bytes=lambda: None):
-    """Runs `step()` (which returns the loss as a float) once, and then, timed, as often as stdin
+    """Run `step()`, which returns the loss as a float, once, and then, timed, as often as stdin
     asks; 0 ends.
 
     Args:

@@ -16,7 +16,7 @@ def language_of(path: str) -> str:
 
 
 def check(exponent: float) -> None:
-    """Raises: UserError, unless it is above 0 and at most 1."""
+    """Raise UserError unless the exponent is above 0 and at most 1."""
     if not 0 < exponent <= 1:
         raise UserError(
             f"language_exponent={exponent}: must be above 0 (all languages alike) and at most 1 "

@@ -43,7 +43,10 @@ def _as_text(value):
 
 
 def column_names(path: str) -> list[str]:
-    """Raises: UserError: as `rows`."""
+    """Return the names of the columns.
+
+    Raises: UserError: as `rows`.
+    """
     with _opened(path) as table:
         return list(table.schema_arrow.names)
 

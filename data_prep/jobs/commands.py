@@ -63,7 +63,7 @@ def required(*names: str) -> None:
 
 
 def say(text: object) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -155,7 +155,7 @@ def set_aside(path: str) -> None:
 
 @contextlib.contextmanager
 def writing(path: str, overwrite: bool = False, own: bool = True):
-    """A binary file that appears under `path` when the block succeeds.
+    """Open a binary file that appears under `path` when the block succeeds.
 
     Args:
       overwrite: rename what stands there.
@@ -238,7 +238,7 @@ def check_unchanged(paths: Iterable[str], before: Iterable[dict]) -> None:
 
 @contextlib.contextmanager
 def local_copy(path: str):
-    """The path itself, or that of a temporary copy of a remote file."""
+    """Return the path itself, or that of a temporary copy of a remote file."""
     if not is_remote(path):
         yield path
         return
@@ -251,7 +251,7 @@ def local_copy(path: str):
 
 @contextlib.contextmanager
 def gzipped(file):
-    """A binary file that writes gzip to an open one; no name and no time, so the same bytes.
+    """Open a binary file that writes gzip to an open one; no name and no time, so the same bytes.
 
     Level 4 takes a third of the time of the usual 6 and makes text 4% larger.
     """

@@ -113,7 +113,8 @@ class RecordOptions:
 
 
 def check_predictions(length: int, slots: int, prob: float) -> None:
-    """
+    """Check that full rows have room for the predictions.
+
     Raises:
       UserError: full rows have no room for the share of predicted tokens that is asked for.
     """

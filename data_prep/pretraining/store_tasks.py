@@ -207,7 +207,7 @@ class _ChunkWriter:
             self._weight = weight
 
     def add(self, ids, lengths, blank):
-        """Some lines: their ids, how many each has, and which end a document."""
+        """Add some lines: their ids, how many each has, and which end a document."""
         self._pending.append((ids.astype(self._dtype), lengths, blank))
         self._tokens += len(ids)
         if self._tokens >= _CHUNK_TOKENS and blank.any():

@@ -122,7 +122,7 @@ class _Rows:
         self.lengths = self.lengths + sizes.sum(axis=1, dtype=np.int64)
 
     def prepend_length(self, lengths):
-        """The lengths as varints; most parts have the same length in every row."""
+        """Prepend the lengths as varints; most parts have the same length in every row."""
         first = int(lengths[0]) if len(lengths) else 0
         if (lengths == first).all():
             self.prepend_bytes(varint(first))

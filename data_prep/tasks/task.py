@@ -97,7 +97,7 @@ class Task:
         """
 
     def settings(self) -> dict:
-        """The options, as plain data, that make this task again without its data files."""
+        """Return the options, as plain data, that make this task again without its data files."""
         raise NotImplementedError
 
     @property
@@ -116,7 +116,7 @@ class Task:
         return self._read_split(split)
 
     def _read_split(self, split: str) -> list:
-        """The examples of one of `splits`."""
+        """Read the examples of one of `splits`."""
         raise NotImplementedError
 
     def example(self, fields: dict):
@@ -128,7 +128,7 @@ class Task:
         return (self.input_fields,)
 
     def inputs(self, path: str, format: str = "") -> Inputs:
-        """The rows of a user's file, with an example without label for each.
+        """Return the rows of a user's file, with an example without label for each.
 
         Args:
           path: a file of any of `look.FORMATS`; "-" is standard input.
@@ -155,7 +155,7 @@ class Task:
             yield [row], None if empty else self.example({"id": row.get("id", number), **fields})
 
     def answers(self, rows: list[dict], prediction: dict) -> list[dict]:
-        """The prediction for the example of some rows as an answer to each of them."""
+        """Return the prediction for the example of some rows as an answer to each of them."""
         return [prediction]
 
     def features(self, example, tokenizer, max_seq_length: int) -> list[dict]:
@@ -184,16 +184,16 @@ class Task:
         return predictions
 
     def score(self, examples: list, predictions: list[dict]) -> dict[str, float]:
-        """The official metrics, on a scale of 0 to 1 (correlations: -1 to 1)."""
+        """Return the official metrics, on a scale of 0 to 1 (correlations: -1 to 1)."""
         raise NotImplementedError
 
     def baseline(self, train_examples: list, examples: list) -> dict[str, float]:
-        """The same metrics for an answer that needs no model: what a score has to beat."""
+        """Return the same metrics for an answer that needs no model: what a score has to beat."""
         raise NotImplementedError
 
     def write(self, path, predictions: list[dict]) -> list[str]:
-        """Writes the predictions in the benchmark's own format, where it has none a JSON object a
-        line; returns the paths written.
+        """Write the predictions in the benchmark's own format, or as a JSON object a line where it
+        has none; returns the paths written.
 
         `path` is the file to write, or an existing folder, where it gets its usual name. Formats of
         several files put the others beside it.
@@ -222,7 +222,7 @@ class Task:
         return {}
 
     def _golds(self, examples: list, field: str = "label", what: str = "examples have no labels"):
-        """That field of the examples; UserError where one has none."""
+        """Return that field of the examples; UserError where one has none."""
         golds = [getattr(example, field) for example in examples]
         if any(gold is None for gold in golds):
             raise UserError(f"task {self.name}: these {what} to score against")
@@ -275,7 +275,7 @@ def head_of(kind: str, labels=(), problem: str = "", **more) -> dict:
 
 
 def label_list(labels) -> list[str]:
-    """The labels of an option: a list of them, or names with commas between.
+    """Return the labels of an option: a list of them, or names with commas between.
 
     Raises:
       UserError: a label is there twice.
@@ -287,7 +287,7 @@ def label_list(labels) -> list[str]:
 
 
 def find_file(data_dir: str, names, what: str) -> str:
-    """The first of `names` (relative to `data_dir`) that exists.
+    """Return the first of `names` (relative to `data_dir`) that exists.
 
     Raises:
       MissingFile: none exists; the message lists what was looked for.
@@ -305,7 +305,7 @@ def find_file(data_dir: str, names, what: str) -> str:
 
 
 def _files_like(folder: str, names) -> list[str]:
-    """The files of a folder that end as one of the names does."""
+    """Return the files of a folder that end as one of the names does."""
     endings = tuple({pathlib.Path(name).suffix for name in names} - {""})
     found = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted(name for name in found if name.endswith(endings))

@@ -101,7 +101,7 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
 
 
 def _inputs(config):
-    """The files and folders that a configuration names."""
+    """Return the files and folders that a configuration names."""
     paths = [
         path
         for part in (config, *getattr(config, "phases", ()))

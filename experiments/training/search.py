@@ -32,14 +32,14 @@ def parse(text, config):
 
 
 def _field(config, name):
-    """The field at a path such as "task_options.truncation"."""
+    """Return the field at a path such as "task_options.truncation"."""
     for key in name.split("."):
         config = config[key] if isinstance(config, dict) else value_of(config, key)
     return config
 
 
 def run(config, workdir, grid, progress=True, overwrite=False):
-    """Runs every combination of `grid`.
+    """Run every combination of `grid`.
 
     Args:
       config: FinetuneConfig that the combinations change.
@@ -78,7 +78,7 @@ def _searched(config, workdir, grid, progress, overwrite):
 
 
 def text(table):
-    """The table for a terminal."""
+    """Return the table for a terminal."""
     names = list(table["best"]["fields"])
     lines = ["\t".join([*names, f"dev {table['metric']}", "spread", "seeds"])]
     for row in table["rows"]:

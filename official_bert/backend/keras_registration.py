@@ -24,7 +24,7 @@ class Later:
 
 
 def register_later(names, get_class: Callable[[str], type]) -> None:
-    """Registers stand-ins for classes of the package "official_bert".
+    """Register stand-ins for classes of the package "official_bert".
 
     Args:
       names: function that gives the names of classes which

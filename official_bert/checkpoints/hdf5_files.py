@@ -50,7 +50,7 @@ def read_unguarded(path: str) -> dict[str, np.ndarray]:
 
 @contextlib.contextmanager
 def written(arrays: dict[str, np.ndarray], source: str | os.PathLike) -> Iterator[str]:
-    """The path of a temporary file of Keras's format with these arrays, and nothing else.
+    """Return the path of a temporary file of Keras's format with these arrays, and nothing else.
 
     Raises:
       UserError: no file can have arrays of such names; `source` is where they came from.

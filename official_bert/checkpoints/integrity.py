@@ -116,7 +116,8 @@ def check_type(name: str, what: str, source: str | os.PathLike) -> None:
 
 
 def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> None:
-    """
+    """Check that all numbers are finite.
+
     Raises:
       UserError: a number is infinite or none (NaN): such a model answers nothing but NaN.
     """

@@ -77,7 +77,7 @@ def save(
     overwrite: bool = False,
     half: bool = False,
 ) -> None:
-    """Writes a model folder; it appears under its name only when it is complete.
+    """Write a model folder; it appears under its name only when it is complete.
 
     Args:
       model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`. Of one that
@@ -114,12 +114,12 @@ def save(
 
 
 def size_of(model) -> int:
-    """The bytes that a model's weights take on the disk, at least."""
+    """Return the bytes that a model's weights take on the disk, at least."""
     return sum(math.prod(variable.shape) * 4 for variable in model.weights)
 
 
 def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
-    """Reads a model folder; the head is rebuilt from `model.json`.
+    """Read a model folder; the head is rebuilt from `model.json`.
 
     Args:
       folder: a model folder, or the name of an embedded model.
@@ -176,7 +176,8 @@ def of_run(folder: str | os.PathLike) -> str:
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
-    """The contents of the folder's `model.json`, checked; needs neither Keras nor TensorFlow.
+    """Return the contents of the folder's `model.json`, checked; needs neither Keras nor
+    TensorFlow.
 
     Raises:
       UserError: the file is missing, is not JSON, or a field is wrong.
@@ -217,7 +218,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
 
 
 def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
-    """Makes the encoder and, from `settings["head"]`, the model around it, with initial weights.
+    """Make the encoder and, from `settings["head"]`, the model around it, with initial weights.
 
     Returns:
       (encoder, model); the same object twice for the head "none".
@@ -239,7 +240,7 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
 
 
 def describe(model) -> tuple[str, dict[str, Any]]:
-    """The name of the model's head and the arguments that rebuild it.
+    """Return the name of the model's head and the arguments that rebuild it.
 
     Raises:
       UserError: the model is not one of this project's.
@@ -266,7 +267,7 @@ def kept(model):
 
 
 def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
-    """Compares the vocabulary with the embedding table.
+    """Compare the vocabulary with the embedding table.
 
     More rows than entries is a warning: published checkpoints are sometimes padded. Fewer is an
     error, because an id beyond the table reads other memory or makes NaN, depending on the device.

@@ -250,7 +250,7 @@ def remove_unfinished(folder: str | os.PathLike, names: re.Pattern) -> None:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A temporary folder somewhere, which is removed with all in it."""
+    """Make a temporary folder somewhere, which is removed with all in it."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(os.path.realpath(name))
 

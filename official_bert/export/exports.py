@@ -55,7 +55,7 @@ def peek(folder: str | os.PathLike):
 
 
 def check_precision(format: str, precision: str) -> None:
-    """Raises UserError where a format has not that precision."""
+    """Raise UserError where a format has not that precision."""
     check_choice("precision", precision, PRECISIONS[format], format)
 
 
@@ -90,7 +90,7 @@ def choose_head(loaded, head: str | None, source: str) -> str:
 
 
 def write_tokenizer(folder: Path, tokenizer, labels) -> None:
-    """The vocabulary, and `labels.txt` where there are labels."""
+    """Write the vocabulary, and `labels.txt` where there are labels."""
     tokenizer.write(folder)
     if labels:
         text = "".join(f"{label}\n" for label in labels)
@@ -98,7 +98,7 @@ def write_tokenizer(folder: Path, tokenizer, labels) -> None:
 
 
 def description(loaded, head: str, inputs: list[str], settings: ServingSettings, **more) -> dict:
-    """The contents of `serving.json`: what kind of model this is, for clients."""
+    """Return the contents of `serving.json`: what kind of model this is, for clients."""
     return {
         "head": head,
         "problem": loaded.settings.get("problem", "") if head == "classification" else "",
@@ -114,7 +114,7 @@ def description(loaded, head: str, inputs: list[str], settings: ServingSettings,
 
 
 def write_description(folder: Path, name: str, *described, **more) -> None:
-    """Writes `serving.json` under `name`, with checksums of what is in the folder by now; the other
+    """Write `serving.json` under `name`, with checksums of what is in the folder by now; the other
     arguments are those of `description`."""
     fields = integrity.with_checksums(folder, name, description(*described, **more))
     write_json(folder / name, fields)

@@ -40,7 +40,7 @@ def export(
     overwrite: bool = False,
     **settings,
 ) -> Path:
-    """Writes `output`/`version`, a SavedModel that needs only tensorflow and tensorflow-text.
+    """Write `output`/`version`, a SavedModel that needs only tensorflow and tensorflow-text.
 
     Args:
       model_folder: a model folder, or a loaded model (`official_bert.load`).
@@ -180,7 +180,7 @@ def _parse_examples(examples, text_inputs):
 
 
 def write_warm_up(path, model_name: str, model) -> None:
-    """Writes requests for all signatures of a `ServedModel`, which TensorFlow Serving sends itself
+    """Write requests for all signatures of a `ServedModel`, which TensorFlow Serving sends itself
     before it takes others: the first call of a signature optimises its graph, which takes seconds.
 
     The file is a TFRecord of `tensorflow_serving.apis.PredictionLog` messages. Their classes come
@@ -195,7 +195,7 @@ def write_warm_up(path, model_name: str, model) -> None:
 
 
 def prediction_log(model_name: str, signature: str, inputs: dict[str, np.ndarray]) -> bytes:
-    """A serialised `PredictionLog` with one `PredictRequest`."""
+    """Return a serialised `PredictionLog` with one `PredictRequest`."""
     import tensorflow as tf
 
     model_spec = field(1, model_name.encode()) + field(3, signature.encode())

@@ -94,7 +94,8 @@ class ServingSettings:
 
     @classmethod
     def from_loaded(cls, loaded, **overrides: Any) -> "ServingSettings":
-        """The settings of a loaded model: its `model.json`, then its encoder, then the defaults.
+        """Return the settings of a loaded model: its `model.json`, then its encoder, then the
+        defaults.
 
         `model.json` has the fields of training at the top (labels, problem, max_seq_length) and the
         task's own options under "task", "options". `overrides` that are None count as absent.
@@ -132,7 +133,7 @@ class ServingSettings:
         return cls(**found)
 
     def check_for(self, head: str, loaded) -> None:
-        """Raises UserError where a head of `exports.HEADS` cannot be served with these settings.
+        """Raise UserError where a head of `exports.HEADS` cannot be served with these settings.
 
         Args:
           loaded: `LoadedModel`; its weights are not looked at.
@@ -175,7 +176,7 @@ class ServingSettings:
             )
 
     def check_windows(self, tokenizer, pairs: bool) -> None:
-        """Raises UserError where texts, or pairs of them, cannot be read in windows."""
+        """Raise UserError where texts, or pairs of them, cannot be read in windows."""
         if self.windows < 1:
             raise UserError(
                 "the model pools windows of a text, but their number is not known: windows in "

@@ -62,7 +62,7 @@ class Objective:
         """Give the model the layers that are missing for this objective."""
 
     def output_bias(self, model):
-        """The bias of the scores of pieces, which may start at their log frequencies."""
+        """Return the bias of the scores of pieces, which may start at their log frequencies."""
         raise UserError(
             f"objective {self.name}: it has no scores of pieces with a bias; leave output_bias out"
         )

@@ -172,7 +172,7 @@ class Tokenizer:
         return batch
 
     def tokenize(self, text: str) -> list[str]:
-        """The pieces of a text."""
+        """Return the pieces of a text."""
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
@@ -189,7 +189,7 @@ class Tokenizer:
         return [index for part in (*parts, self.encode(last)) for index in part]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text's pieces and where each stands in `text`.
+        """Return the ids of a text's pieces and where each stands in `text`.
 
         Returns:
           ids: as `encode`.

@@ -35,7 +35,7 @@ def exit_code(process, seconds: float = 1800) -> int:
 
 @contextlib.contextmanager
 def cluster(size):
-    """The environment of each worker of a cluster on this machine.
+    """Return the environment of each worker of a cluster on this machine.
 
     Sockets that do not listen hold the ports, and share them with the workers alone.
     """

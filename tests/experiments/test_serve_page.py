@@ -67,7 +67,7 @@ def browser(tmp_path_factory):
 
 @contextlib.contextmanager
 def serving(head):
-    """(the address of a server of a small model with that head, the model that it serves)"""
+    """Serve a small model with that head; yields the address and the model."""
     encoder = tiny.encoder(VOCAB)
     model = HEADS[head](encoder)
     kind, own = describe(model)

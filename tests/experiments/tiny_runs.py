@@ -35,7 +35,7 @@ def write_text(path, documents=40, seed=0):
 
 
 def make_records(folder, seed=0):
-    """Records of length 24 in folder/records and 16 in folder/short, and folder/vocab.txt."""
+    """Make records of length 24 in folder/records and 16 in folder/short, and folder/vocab.txt."""
     vocab = write_vocab(folder / "vocab.txt")
     text = write_text(folder / "text.txt", seed=seed)
     for name, length in (("records", LENGTH), ("short", 16)):
@@ -82,7 +82,7 @@ def bert(**fields):
 
 
 def batch(rows=8, length=12, seed=0, predictions=4):
-    """A batch of pre-training: random ids, and of the predictions about half count."""
+    """Return a batch of pre-training: random ids, and of the predictions about half count."""
     draw = np.random.default_rng(seed)
     vocab = bert().vocab_size
     return {
@@ -103,7 +103,7 @@ def quiet_bert():
 
 
 def logged(workdir, name):
-    """The values of a metric in the order of the steps that have it."""
+    """Return the values of a metric in the order of the steps that have it."""
     lines = (json.loads(line) for line in (workdir / "metrics.jsonl").open())
     return [line[name] for line in lines if name in line]
 
@@ -134,7 +134,8 @@ def short_config(data, steps=8, **fields):
 
 
 def trainer(kind, bert, strategy, precision="float32", objectives=PAIRED, **options):
-    """A trainer of that class, with a schedule of 100 steps; `options`: of its StepOptions."""
+    """Return a trainer of that class, with a schedule of 100 steps; `options`: of its
+    StepOptions."""
     from experiments.training.step.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
 

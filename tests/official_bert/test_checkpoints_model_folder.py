@@ -39,7 +39,7 @@ def tokenizer():
 
 @pytest.fixture
 def folder(tmp_path, tokenizer):
-    """A saved classifier of three labels."""
+    """Return a saved classifier of three labels."""
     model = ob.BertClassifier(ob.BertEncoder(CONFIG), 3)
     ob.save(tmp_path / "m", model, tokenizer, {"labels": ["x", "y", "z"], "max_seq_length": 8})
     return tmp_path / "m"
@@ -47,7 +47,7 @@ def folder(tmp_path, tokenizer):
 
 @pytest.fixture
 def old_folder(folder):
-    """The same of before there were checksums."""
+    """Return the same of before there were checksums."""
     change_json(folder / "model.json", drop=["checksums"])
     return folder
 

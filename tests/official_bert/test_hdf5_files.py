@@ -19,7 +19,7 @@ def path(tmp_path):
 
 
 def change(path, make):
-    """Replaces the bias."""
+    """Replace the bias."""
     with h5py.File(path, "r+") as file:
         group = file["layers/dense/vars"]
         del group["1"]

@@ -9,7 +9,8 @@ from tests.parity.results import Result, check
 
 @check("jax")
 def steps_on_jax() -> list[Result]:
-    """Steps of every objective and head on both backends, a process each; 200 with BERT_SLOW=1."""
+    """Take steps of every objective and head on both backends, a process each; 200 with
+    BERT_SLOW=1."""
     steps = 200 if os.environ.get("BERT_SLOW") == "1" else 12
     return [
         Result(
@@ -24,7 +25,7 @@ def steps_on_jax() -> list[Result]:
 
 @check("jax", "torch")
 def fit_on_backends() -> list[Result]:
-    """A saved pre-training model, loaded on each backend: its outputs, and a step of `fit`."""
+    """Load a saved pre-training model on each backend: its outputs, and a step of `fit`."""
     import official_bert as ob
 
     results = []

@@ -24,7 +24,8 @@ def compare(steps, heads=HEADS):
 
 
 def compare_fit(backend, folder):
-    """{what of `fit`: the largest difference from TensorFlow}, and the most that a weight moved."""
+    """Return {part of `fit`: the largest difference from TensorFlow}, and the most that a weight
+    moved."""
     ours, theirs = (_on(name, "fit", folder) for name in ("tensorflow", backend))
     moved = _farthest(theirs["weights"], theirs["weights after a step"])
     return {name: _farthest(ours[name], theirs[name]) for name in ours}, moved
@@ -72,7 +73,7 @@ def fit(folder):
 
 
 def measure(head, steps):
-    """The losses of the steps on the backend of this process."""
+    """Return the losses of the steps on the backend of this process."""
     from experiments.training.step.backend import Trainer, distribution
     from experiments.training.step.trainer_state import StepOptions
 
@@ -84,7 +85,7 @@ def measure(head, steps):
 
 
 def build(head):
-    """A small model whose weights are drawn by numpy, alike on every backend."""
+    """Return a small model whose weights are drawn by numpy, alike on every backend."""
     from official_bert.config import BertConfig
     from official_bert.encoder import BertEncoder
     from official_bert.heads import build_head
@@ -112,7 +113,7 @@ def build(head):
 
 
 def batch(head, step):
-    """The batch of a step: random texts, and labels that can be learnt from them."""
+    """Return the batch of a step: random texts, and labels that can be learnt from them."""
     draw = np.random.default_rng([HEADS.index(head), step])
     rows = (ROWS, CHOICES, LENGTH) if head == "multiple_choice" else (ROWS, LENGTH)
     ids = draw.integers(5, VOCAB, rows).astype(np.int32)

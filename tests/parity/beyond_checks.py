@@ -17,7 +17,8 @@ _DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_sta
 
 @check("torch")
 def distillation_losses() -> list[Result]:
-    """The three losses as DistilBERT's code has them: all real tokens, the masked ones, all."""
+    """Return the three losses as DistilBERT's code has them: all real tokens, the masked ones,
+    all."""
     import torch
 
     shape = finetuning.without_dropout(dataclasses.replace(peers.SMALL, num_hidden_layers=4))
@@ -94,7 +95,7 @@ def distillation_gradients() -> list[Result]:
 
 @check("torch")
 def awd_lstm() -> list[Result]:
-    """The states of ULMFiT's three LSTMs, by `torch.nn.LSTM` with the same weights."""
+    """Return the states of ULMFiT's three LSTMs, by `torch.nn.LSTM` with the same weights."""
     import torch
 
     config = AwdLstmConfig(

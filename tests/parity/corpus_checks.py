@@ -44,7 +44,7 @@ def extracted(language: str, files: str, sentences: list[str]) -> tuple[list[str
 
 @check()
 def sentences_of_scripts() -> list[Result]:
-    """The same number of sentences in every script, and the same ones."""
+    """Return the same number of sentences in every script, and the same ones."""
     results = []
     for script, language, files, sentences in pages():
         wanted = 2 * sentences

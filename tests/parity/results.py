@@ -43,7 +43,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(*packages: str, needs_data: bool = False, slow: bool = False):
-    """Registers a function that returns `Result`s.
+    """Register a function that returns `Result`s.
 
     Args:
       *packages: what must be installed.

@@ -103,7 +103,7 @@ def finetuning_steps_of_minilm(data_dir) -> list[Result]:
 
 @check(needs_data=True, slow=True)
 def bert_tiny_on_sst2(data_dir) -> list[Result]:
-    """The trained BERT-tiny encoder, fine-tuned on SST-2: Turc et al. report 83.2 on test."""
+    """Fine-tune the trained BERT-tiny encoder on SST-2: Turc et al. report 83.2 on test."""
     from experiments import finetune
     from experiments.training.settings.config import FinetuneConfig
 

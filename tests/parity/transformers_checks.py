@@ -51,7 +51,7 @@ def minilm_hidden_states() -> list[Result]:
 
 @check("torch", "transformers", needs_data=True)
 def bert_tiny_hidden_states(data_dir) -> list[Result]:
-    """The trained BERT-tiny, read from a TensorFlow 1 checkpoint, on 200 real sentences."""
+    """Compare the trained BERT-tiny, read from a TensorFlow 1 checkpoint, on 200 real sentences."""
     ours = google.import_google(data_dir / "checkpoints" / "bleurt_test_bert_tiny", head="none")
     theirs = peers.in_transformers(ours.encoder)
     batch = peers.padded_batch(ours.tokenizer, peers.real_sentences(200))
@@ -65,7 +65,8 @@ def bert_tiny_hidden_states(data_dir) -> list[Result]:
 
 @check("torch", "transformers")
 def base_shape() -> list[Result]:
-    """Base shape, random weights: encoder, both heads and the gradient of the total loss."""
+    """Compare base shape, random weights: encoder, both heads and the gradient of the total
+    loss."""
     config = ob.named_config("base", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     model = ob.BertPretrainer(config, seed=1)
     peers.shake(model, stddev=0.01)
@@ -81,7 +82,7 @@ def base_shape() -> list[Result]:
 
 @check("torch", "transformers")
 def small_shape_gradients() -> list[Result]:
-    """A small shape with large random weights: heads and gradients, both GELU forms."""
+    """Compare a small shape with large random weights: heads and gradients, both GELU forms."""
     results = []
     for gelu_form in ("erf", "tanh"):
         config = dataclasses.replace(peers.SMALL, gelu_form=gelu_form)
@@ -95,7 +96,7 @@ def small_shape_gradients() -> list[Result]:
 
 @check("torch", "transformers")
 def fine_tuning_heads() -> list[Result]:
-    """The logits of every head of section 4."""
+    """Compare the logits of every head of section 4."""
     results = []
     batch = peers.random_batch(peers.SMALL, rows=6, length=32)
     choices = {name: np.stack([batch[name], batch[name][::-1]], 1) for name in _INPUTS}

@@ -48,7 +48,7 @@ def _trainer(name, precision, **options):
 
 
 def _lowered(trainer, batches, arrays=(), make=None):
-    """The loop of steps, for all platforms: jax.export.Exported."""
+    """Return the loop of steps, for all platforms: jax.export.Exported."""
     state = tuple([v.value for v in variables] for variables in trainer._step.variables)
     program = export.export(trainer._take_steps, platforms=PLATFORMS)
     return program(

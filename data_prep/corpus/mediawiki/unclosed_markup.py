@@ -26,7 +26,8 @@ class TooSlow(ValueError):
 
 
 def check(wikitext: str) -> None:
-    """
+    """Check that a page can be parsed in time.
+
     Raises:
       TooSlow: the page is too long, or to parse it would take too long.
     """

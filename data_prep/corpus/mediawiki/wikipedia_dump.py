@@ -96,7 +96,8 @@ class Stretch:
         self._last = b""  # the page that was read last
 
     def pages(self) -> Iterator[bytes]:
-        """
+        """Yield the XML of each page.
+
         Raises:
           UserError: the dump is damaged or truncated.
         """

@@ -47,7 +47,8 @@ def limits(records) -> dict[str, int]:
 
 
 def check(name: str, values: np.ndarray, limit: int | None) -> None:
-    """
+    """Check the numbers of records.
+
     Raises:
       ValueError: one of the integers, 64-bit [rows, values], is not from 0 to below the limit, or
         one of the floats is not from 0 to 1.

@@ -93,7 +93,7 @@ class RecordSet:
         return self.max_seq_length
 
     def shard_order(self, seed: int, epoch: int) -> list[int]:
-        """The order in which an epoch reads the shards."""
+        """Return the order in which an epoch reads the shards."""
         return philox.permutation(len(self.files), philox.fold(seed, epoch)).tolist()
 
     def beginning(
@@ -112,7 +112,7 @@ class RecordSet:
         return start, first
 
     def position(self, examples_read: int, seed: int, shuffle: bool = True) -> Position:
-        """The place after so many examples from the start of epoch 0."""
+        """Return the place after so many examples from the start of epoch 0."""
         epoch, rest = divmod(examples_read, self.examples)
         order = self.shard_order(seed, epoch) if shuffle else range(len(self.files))
         for shard, index in enumerate(order):
@@ -134,7 +134,7 @@ def open_records(
     max_predictions_per_seq: int | None = None,
     vocab_size: int | None = None,
 ) -> RecordSet:
-    """Finds record files, and checks them against a configuration.
+    """Find record files, and check them against a configuration.
 
     Args:
       source: a folder of create_pretraining_data, a glob pattern, or a list of files.
@@ -168,7 +168,7 @@ def open_records(
 
 
 def _hold(source) -> io.FileIO | None:
-    """Holds the folder that create_pretraining_data made, and would write to."""
+    """Hold the folder that create_pretraining_data made and would write to."""
     if isinstance(source, list):
         source = source[0] if source else ""
     source = os.fspath(source)
@@ -221,7 +221,7 @@ def _find(source) -> list[str]:
 
 
 def _with_manifest(files) -> RecordSet | None:
-    """Records described by the manifest beside them, or None where there is none."""
+    """Return the records that the manifest beside them describes, or None where there is none."""
     folder = os.path.dirname(files[0])
     path = os.path.join(folder, "manifest.json")
     if not storage.exists(path):
@@ -254,7 +254,7 @@ def _with_manifest(files) -> RecordSet | None:
 
 
 def _without_manifest(files) -> RecordSet:
-    """Records of other programs: counted, and their lengths taken from the first one of each."""
+    """Return the records of other programs: counted, with the lengths of the first one of each."""
     from data_prep.pretraining.reading.record_files import count_records, first_example, is_gzip
 
     compression = "GZIP" if is_gzip(files[0]) else ""

@@ -281,7 +281,7 @@ class Conll(TfdsTask):
         }
 
     def _gold_and_predicted(self, examples, predictions):
-        """The tags of every sentence."""
+        """Return the tags of every sentence."""
         golds = self._golds(examples, "tags", "texts have no tags")
         answers = [prediction["tags"] for prediction in predictions]
         return tuple([list(tags) for lines in each for tags in lines] for each in (golds, answers))
@@ -330,7 +330,7 @@ class Conll(TfdsTask):
         return found
 
     def _shown(self, words, tags) -> str:
-        """The phrases of a sentence, as "EU/ORG, German/MISC"."""
+        """Return the phrases of a sentence, as "EU/ORG, German/MISC"."""
         found = self.column.phrases(tags)
         return ", ".join(f"{' '.join(words[first:end])}/{kind}" for kind, first, end in found)
 

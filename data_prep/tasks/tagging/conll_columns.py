@@ -42,7 +42,10 @@ class Phrases:
         return tag == "O" or of_phrase
 
     def check(self, tag: str, kinds, where: str) -> None:
-        """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
+        """Check a tag.
+
+        Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any).
+        """
         if tag in _LETTERS:
             raise UserError(
                 f"{where}: the tag {tag!r} names no kind of phrase; write it as {tag}-KIND, such "

@@ -96,7 +96,8 @@ def pairs(model, records, question, max_examples=0, batch_size=64):
 
 
 def pair_statistics(found, question):
-    """The sums of each record, as `example_scores` keeps them: metric -> (measure, [examples, 2]).
+    """Return the sums of each record, as `example_scores` keeps them: metric -> (measure,
+    [examples, 2]).
 
     Args:
       found: of `pairs`.

@@ -24,7 +24,8 @@ class PretrainTeacher(Options):
     teacher_layers: str = ""
 
     def check_pretraining(self, config, bert, tokenizer):
-        """
+        """Check the teacher of a pre-training.
+
         Raises:
           UserError: a teacher is missing, is not asked for, or does not fit the student.
         """
@@ -61,8 +62,8 @@ class PretrainTeacher(Options):
                 raise UserError(message) from None
 
     def planned(self, planner, config, seed):
-        """The teacher's place, and its work; "@NAME" is the table's own variant NAME with the same
-        seed, whose cell's key is then in the student's."""
+        """Return the teacher's place, and its work; "@NAME" is the table's own variant NAME with
+        the same seed, whose cell's key is then in the student's."""
         placed = self
         if self.teacher.startswith("@"):
             place = f"@{planner.variants_cell('teacher', self.teacher, seed)}//model"
@@ -99,7 +100,8 @@ class FinetuneTeacher(Options):
         return bool(self.teacher)
 
     def check_finetuning(self, config, task, tokenizer):
-        """
+        """Check the teacher of a fine-tuning.
+
         Raises:
           UserError: the teacher does not fit task or student.
         """

@@ -129,7 +129,8 @@ class TextToText(SplitTask):
         return {**{name: getattr(self, name) for name in names}, "columns": list(self.header)}
 
     def _read_split(self, split):
-        """
+        """Read the pairs of a split.
+
         Raises:
           UserError: no file, a missing column, an empty text, or what scores is not installed.
         """

@@ -49,7 +49,7 @@ class TextToText(ModelWithLosses):
         raise NotImplementedError
 
     def begin(self, memory, rows, longest: int):
-        """The state of before the first token."""
+        """Return the state before the first token."""
         raise NotImplementedError
 
     def step(self, memory, tokens, place, state):

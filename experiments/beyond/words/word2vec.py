@@ -37,7 +37,7 @@ def learn(
     invalid_utf8: str = "error",
     **changes,
 ):
-    """The words of text files and their vectors, the most frequent word first.
+    """Return the words of text files and their vectors, the most frequent word first.
 
     Words are cut as GLUE's baselines cut texts of which they know no word.
 
@@ -85,7 +85,7 @@ def learn(
 
 
 def write(path, words, vectors, overwrite: bool = False) -> None:
-    """Writes word2vec's text format, which `experiments.beyond.words.vectors` reads."""
+    """Write word2vec's text format, which `experiments.beyond.words.vectors` reads."""
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n")
         for word, vector in zip(words, vectors, strict=True):

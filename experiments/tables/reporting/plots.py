@@ -85,7 +85,7 @@ def pyplot():
 
 
 def svg(figure) -> str:
-    """The figure as SVG, which is then closed."""
+    """Return the figure as SVG and close it."""
     file = io.StringIO()
     figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot().close(figure)
@@ -129,7 +129,7 @@ def _of_gaps(curve) -> bool:
 
 
 def _gaps_of(curve, results) -> list[tuple[int, dict]]:
-    """(steps, the claim's finding) of the points of a line of gaps that were judged."""
+    """Return (steps, the claim's finding) of the points of a line of gaps that were judged."""
     judged = {
         (finding["column"], finding["better"], finding["worse"]): finding
         for verdict in results["verdicts"]
@@ -141,7 +141,7 @@ def _gaps_of(curve, results) -> list[tuple[int, dict]]:
 
 
 def _gaps(curves, results) -> str:
-    """A panel a column, a line two rows, their difference against steps."""
+    """Draw a panel a column, a line two rows, their difference against steps."""
     plt = pyplot()
     labels = list(dict.fromkeys(curve["label"] for curve in curves))
     columns = list(dict.fromkeys(curve["column"] for curve in curves))
@@ -182,7 +182,7 @@ def _gaps(curves, results) -> str:
 
 
 def _figure5(curves) -> str:
-    """A panel a column, a line a way to pre-train."""
+    """Draw a panel a column, a line a way to pre-train."""
     plt = pyplot()
     labels = list(dict.fromkeys(curve["label"] for curve in curves))
     columns = list(dict.fromkeys(curve["column"] for curve in curves))
@@ -332,7 +332,8 @@ def _draw(axes, results, finding, height) -> None:
 
 
 def _by_pretraining(results, finding) -> list[float]:
-    """The effect of each pre-training seed alone, where there are several; differences of scores.
+    """Return the effect of each pre-training seed alone, where there are several; differences of
+    scores.
 
     A row with one seed, such as a checkpoint, stands beside each of the other's.
     """

@@ -46,7 +46,7 @@ KEY = (
 
 
 def write(results: dict, folder: str | Path) -> dict[str, str]:
-    """Writes results.json, report.html, report.md and plots/*.svg; returns their paths.
+    """Write results.json, report.html, report.md and plots/*.svg; returns their paths.
 
     Args:
       folder: of a table, which the command holds: earlier ones are replaced.
@@ -70,7 +70,7 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
 
 
 def html(text: str, drawings: dict[str, str]) -> str:
-    """The Markdown report as one page.
+    """Return the Markdown report as one page.
 
     Args:
       drawings: name -> SVG of "plots/NAME.svg", which are put into the page.
@@ -92,7 +92,7 @@ def html(text: str, drawings: dict[str, str]) -> str:
 
 
 def markdown(results: dict, figures: dict[str, str]) -> str:
-    """The whole report; `figures`: name -> caption of plots/NAME.svg."""
+    """Return the whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
     if said := _differences(results):
         lines += [f"**{said}**", ""]
@@ -136,7 +136,7 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
 
 
 def _differences(results) -> str:
-    """The warning of a table whose runs are of different code, versions or machines."""
+    """Return the warning of a table whose runs are of different code, versions or machines."""
     told = origins.warnings(origins.of_results(results)) if "origins" in results else []
     return f"The runs behind this table differ: {'; '.join(told)}." if told else ""
 
@@ -147,7 +147,7 @@ def _where(verdict: dict) -> str:
 
 
 def _claim(number: int, verdict: dict) -> list[str]:
-    """A claim with its verdict, its drawing and its comparisons."""
+    """Return a claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
     whole = wording.of_claim(verdict) if verdict.get("extent") else verdict["verdict"]
     said = f"**{whole}**{_where(verdict)}{wording.depends(verdict)}"
@@ -164,7 +164,7 @@ def _claim(number: int, verdict: dict) -> list[str]:
 
 
 def text(results: dict, folder: str | Path = "") -> str:
-    """The table, the verdicts and the paths, for a terminal."""
+    """Return the table, the verdicts and the paths, for a terminal."""
     rows = tables.scores(results, with_differences=True)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [wording.heading(results), ""]
@@ -207,7 +207,8 @@ def _list(items: list[str]) -> list[str]:
 
 
 def read(path: Path) -> dict:
-    """The results of a table; raises UserError where the file is damaged, or is no table's."""
+    """Read the results of a table; raises UserError where the file is damaged, or belongs to no
+    table."""
     results = storage.read_json(path, finite=False)
     for name in ("columns", "rows", "verdicts"):
         field(results, name, list, f"{path}: no table's, as experiments.ablate writes it")
@@ -215,7 +216,7 @@ def read(path: Path) -> dict:
 
 
 def write_overview(folder: Path, overwrite: bool = False) -> str:
-    """Writes `folder`/claims.md, where it does not say the same already; returns its text.
+    """Write `folder`/claims.md, unless it says the same already; returns its text.
 
     Raises:
       UserError: there is another one, and `overwrite`, which renames it, is false.
@@ -232,7 +233,7 @@ def write_overview(folder: Path, overwrite: bool = False) -> str:
 
 
 def overview(tables: dict[str, list[dict]]) -> str:
-    """The overview of tables, each of which was run at one or more scales."""
+    """Return the overview of tables, each of which was run at one or more scales."""
     lines = ["# Claims of all tables", "", *_asked(tables), ""]
     for name, runs in tables.items():
         lines += [
@@ -293,8 +294,8 @@ def _asked(tables) -> list[str]:
 
 
 def _deciding(verdict: dict) -> float:
-    """The p value that a claim's verdict hangs on: of the comparison that refutes it best, or of
-    the weakest of those that bear it out."""
+    """Return the p value that a claim's verdict hangs on: of the comparison that refutes it best,
+    or of the weakest of those that bear it out."""
     refuted = verdict["verdict"] == NOT_REPRODUCED
     kind = NOT_REPRODUCED if refuted else REPRODUCED
     values = [wording.p_of(f) for f in verdict["findings"] if f["verdict"] == kind]

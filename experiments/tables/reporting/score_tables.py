@@ -13,13 +13,14 @@ MASKS_MARK = "\N{DAGGER}"
 
 
 def yardstick(results: dict) -> dict:
-    """The row that the others are compared with: the paper prints its tables with it first."""
+    """Return the row that the others are compared with: the paper prints its tables with it
+    first."""
     rows = results["rows"]
     return next((row for row in rows if not row["reference"]), rows[0])
 
 
 def scores(results: dict, with_differences: bool = False) -> list[list[str]]:
-    """A line of ours for each row, one of the paper's below where it has one.
+    """List our scores, a line a row, with the paper's line below where it has one.
 
     Args:
       with_differences: also a line of differences from the first row, the paper's in brackets.
@@ -74,7 +75,7 @@ def differences(results: dict) -> list[list[str]]:
 
 
 def claims(results: dict) -> list[list[str]]:
-    """A line for each claim: its verdict, whose it is and its mean effect."""
+    """List the claims, a line each: verdict, whose it is and mean effect."""
     rows = [["", "claim", "whose", "verdict", "mean effect [95 %]"]]
     paper = "the paper's" if results["paper"] else ""
     for index, verdict in enumerate(results["verdicts"], 1):
@@ -89,7 +90,7 @@ def claims(results: dict) -> list[list[str]]:
 
 
 def findings(verdict: dict) -> list[list[str]]:
-    """The comparisons of a claim: ours, the paper's, what could have been seen, the verdict.
+    """List the comparisons of a claim: ours, the paper's, what could have been seen, the verdict.
 
     Columns of which nothing is known are left out.
     """
@@ -113,7 +114,7 @@ def _without_empty_columns(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _papers(finding: dict) -> str:
-    """The paper's effect, and whether our interval holds it."""
+    """Return the paper's effect, and whether our interval holds it."""
     shown = _optional(finding["paper_effect"], signed)
     agrees = finding["size_agrees"]
     return shown if agrees is None else f"{shown}, {'inside' if agrees else 'outside'}"
@@ -149,7 +150,8 @@ def pretrainings(results: dict) -> list[list[str]]:
 
 
 def every_run(results: dict) -> list[list[str]]:
-    """The score of every run: a line a row and pre-training seed, fine-tuning seeds in order."""
+    """List the score of every run: a line a row and pre-training seed, fine-tuning seeds in
+    order."""
     columns = results["columns"]
     rows = [["pre-training seed", *(column["label"] for column in columns)]]
     for row in results["rows"]:

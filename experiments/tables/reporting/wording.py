@@ -60,7 +60,7 @@ def lead(results: dict) -> list[str]:
 
 
 def shown(results: dict) -> list[str]:
-    """The claims that were reproduced, and what became of the others, in a sentence each."""
+    """Return the claims that were reproduced, and what became of the others, in a sentence each."""
     planned, _ = apart(results["verdicts"])
     reproduced = [v for v in planned if v["verdict"] == REPRODUCED]
     others = [v for v in results["verdicts"] if v not in reproduced]
@@ -81,8 +81,9 @@ def apart(verdicts: list[dict]) -> tuple[list[dict], list[dict]]:
 
 
 def once(verdicts: list[dict]) -> list[dict]:
-    """The claims of a table without those that another of the same verdict implies, so that nothing
-    is counted twice: the largest model's lead over the smallest follows from one at every step."""
+    """Return the claims of a table without those that another of the same verdict implies, so that
+    nothing is counted twice: the largest model's lead over the smallest follows from one at every
+    step."""
     kept = list(verdicts)
     for one in reversed(verdicts):
         others = [v for v in kept if v is not one and v["verdict"] == one["verdict"]]
@@ -126,7 +127,8 @@ def _leads(steps: list[dict], asked: dict) -> bool:
 
 
 def p_of(finding: dict) -> float | None:
-    """The p value that a comparison's verdict hangs on: of its being refuted, where it is."""
+    """Return the p value that a comparison's verdict hangs on: of its being refuted, where it
+    is."""
     return finding["refutation" if finding["verdict"] == NOT_REPRODUCED else "p"]
 
 
@@ -145,7 +147,7 @@ def depends(verdict: dict) -> str:
 
 
 def claim(verdict: dict) -> str:
-    """The text of a claim, which says where it is exploratory."""
+    """Return the text of a claim, which says where it is exploratory."""
     return verdict["text"].rstrip(".") + " (exploratory)" * bool(verdict.get("exploratory"))
 
 
@@ -233,7 +235,7 @@ def holes(results: dict) -> list[str]:
 
 
 def comparisons(verdicts: list[dict]) -> list[dict]:
-    """The findings of claims, each comparison once."""
+    """Return the findings of claims, each comparison once."""
     return list({comparison(f): f for v in verdicts for f in v["findings"]}.values())
 
 

@@ -24,7 +24,7 @@ _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 def run_cell(kind: str, config: dict, folder: Path, lock=None) -> dict:
-    """Runs one cell of an ablation; `lock`: of its folder, where it is locked."""
+    """Run one cell of an ablation; `lock`: of its folder, where it is locked."""
     if kind not in TRAININGS:
         return find("cells", kind, KINDS)(config, Path(folder))
     from experiments.training import runs
@@ -104,7 +104,7 @@ def cloze(config: dict, folder: Path) -> dict:
 
 
 def export_model(config: dict, folder: Path) -> dict:
-    """Exports a SavedModel and asks it about the examples."""
+    """Export a SavedModel and asks it about the examples."""
     from experiments.training.answers.export_model import answer, export
 
     path = folder / "saved_model" / "1"

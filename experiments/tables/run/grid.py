@@ -102,7 +102,8 @@ class Grid:
         self._others = {key[0]: path for key, path in found if key}
 
     def key(self, name: str, _path: tuple[str, ...] = ()) -> str:
-        """The format, "v2-", and the hexadecimal digits of what determines the cell's result."""
+        """Return the format, "v2-", and the hexadecimal digits of what determines the cell's
+        result."""
         if name not in self.cells:
             raise UserError(f"cell {_path[-1] if _path else '?'} needs {name}, which is not there")
         if name in _path:
@@ -120,14 +121,15 @@ class Grid:
         return self._keys[name]
 
     def folder(self, name: str) -> Path:
-        """The folder of the cell's key, which begins with the name of the cell that made it."""
+        """Return the folder of the cell's key, which begins with the name of the cell that made
+        it."""
         key = self.key(name)
         readable = re.sub(r"[^A-Za-z0-9.+]+", "-", name).strip("-")[:80]
         own = self.root / f"{readable}-{key}"
         return own if own.is_dir() else self._others.get(key, own)
 
     def resolved(self, name: str) -> dict[str, Any]:
-        """The cell's configuration with references turned into paths."""
+        """Return the cell's configuration with references turned into paths."""
         return _replace_references(
             self.cells[name].config, lambda need, rest: str(self.folder(need)) + rest
         )
@@ -161,7 +163,7 @@ class Grid:
         poll_seconds: float = 0.2,
         rounds: Container[int] | None = None,
     ) -> dict[str, Status]:
-        """Runs every cell that has no result yet; returns all states.
+        """Run every cell that has no result yet; returns all states.
 
         Args:
           workers: processes side by side.

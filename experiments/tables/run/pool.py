@@ -53,7 +53,7 @@ class Status:
 
 
 def read_status(folder: Path) -> Status | None:
-    """The end of a cell, or None where it has not ended."""
+    """Return the end of a cell, or None where it has not ended."""
     path, failure = folder / RESULTS, folder / FAILURE
     if path.exists():
         result = storage.read_json(path, finite=False)
@@ -103,7 +103,7 @@ class Pool:
                 worker.stop()
 
     def _collect(self, worker, finished, failed):
-        """Notes what became of a worker's cell, once it has ended."""
+        """Note what became of a worker's cell, once it has ended."""
         name = worker.cell
         if not name:
             return
@@ -184,7 +184,7 @@ class _Worker:
         return None if is_locked(self.folder) else read_status(self.folder)
 
     def stop(self):
-        """Ends the worker; a training in progress saves a checkpoint first."""
+        """End the worker; a training in progress saves a checkpoint first."""
         if self.cell and self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -207,7 +207,7 @@ def _death(code: int) -> str:
 
 
 def main(runner: str) -> None:
-    """Runs cells with the function that `runner` ("module:function") names."""
+    """Run cells with the function that `runner` ("module:function") names."""
     commands: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     function = None
@@ -222,7 +222,7 @@ def main(runner: str) -> None:
 
 
 def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Status:
-    """Calls the function, whose result or exception ends the cell; returns how."""
+    """Call the function, whose result or exception ends the cell; returns how."""
     started = time.perf_counter()
     if changed := provenance.note(folder):
         print(f"goes on with other code or versions: {changed}")
@@ -265,7 +265,7 @@ def _listen(commands: queue.Queue) -> None:
 
 @contextlib.contextmanager
 def _output_to(path: Path):
-    """Sends both output streams of the process to the end of a file, C++ messages included."""
+    """Send both output streams of the process to the end of a file, C++ messages included."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

@@ -30,8 +30,8 @@ _ANSWERS = {
 
 @contextlib.contextmanager
 def open_answers(path, source, head, labels, overwrite: bool = False):
-    """A function that takes the rows of an input and their answers, lists of dicts (None: a row
-    without text), and writes them; by the ending of `path`, .gz behind it compressed.
+    """Return a function that writes the rows of an input with their answers, lists of dicts (None:
+    a row without text), by the ending of `path`; .gz behind it compresses.
 
     Args:
       path: .jsonl, .json, .csv, .parquet, else a TSV; "-" is standard output. What is asked in
@@ -75,7 +75,7 @@ class _Rows:
         self.answer_columns = _ANSWERS[head["head"], head["problem"]]
 
     def merged(self, rows, answers):
-        """The columns of each row and its answer's."""
+        """Return the columns of each row and its answer's."""
         taken = {name for answer in answers if answer for name in answer}
         taken = taken.union(self.answer_columns) - {"id"}
         for row, answer in zip(rows, answers, strict=True):

@@ -18,7 +18,7 @@ def check(
     overwrite: bool = False,
     **settings,
 ) -> None:
-    """Finds what is wrong with an export before Keras is imported, where that can be known.
+    """Find what is wrong with an export before Keras is imported, where that can be known.
 
     Args:
       model: model folder, such as the `model` folder of a fine-tuning run.
@@ -53,7 +53,7 @@ def check(
 
 
 def export(model, output, **options) -> Path:
-    """Exports a model folder as a SavedModel.
+    """Export a model folder as a SavedModel.
 
     A classifier takes `text`, or `text_a` and `text_b` for pairs.
 
@@ -75,7 +75,7 @@ def export(model, output, **options) -> Path:
 
 
 def export_ids(model, output, **options):
-    """Exports a model folder to take token ids; see `official_bert.export.export_ids`."""
+    """Export a model folder to take token ids; see `official_bert.export.export_ids`."""
     from official_bert import export as serving
 
     return serving.export_ids(_load(model), output, **options)

@@ -33,7 +33,8 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
 
 
 def check_folds(task, metric: str) -> None:
-    """
+    """Check that a metric can be made of single folds.
+
     Raises:
       UserError: the `statistics` of single folds do not give that metric ("": the main one) of all
         their examples together: it is no sum over examples, or of ranks and means within a fold.
@@ -49,13 +50,13 @@ def check_folds(task, metric: str) -> None:
 
 
 def save(path, task, examples: list, predictions: list[dict]) -> None:
-    """Writes the `statistics` of predictions."""
+    """Write the `statistics` of predictions."""
     found = statistics(task, examples, predictions)
     write(path, found, np.unique(task.clusters(examples), return_inverse=True)[1])
 
 
 def write(path, found: dict[str, tuple[str, np.ndarray]], clusters=None) -> None:
-    """Writes metric -> (measure, [examples, k]) as one .npz file of arrays "METRIC:MEASURE", and
+    """Write metric -> (measure, [examples, k]) as one .npz file of arrays "METRIC:MEASURE", and
     int32 [examples] "clusters", where examples have any."""
     arrays = {
         f"{metric}:{measure}": array.astype(np.float32)

@@ -19,7 +19,7 @@ def markdown(results: dict, analysis: dict) -> str:
 
 
 def of_analysis(analysis: dict) -> list[str]:
-    """The tables of an analysis: confusion matrix, scores of each class, mistakes."""
+    """Return the tables of an analysis: confusion matrix, scores of each class, mistakes."""
     tables = {"confusion": _confusion, "per_class": _per_class, "mistakes": _mistakes}
     return [table(analysis[name]) for name, table in tables.items() if analysis.get(name)]
 
@@ -97,7 +97,7 @@ def _table(*header, rows) -> str:
 
 
 def _shown(value, longest=80) -> str:
-    """A value on one line, cut where it is long."""
+    """Return a value on one line, cut where it is long."""
     if isinstance(value, (list, tuple)):
         value = " / ".join(map(str, value))
     text = " ".join(str(value).split())
@@ -124,7 +124,7 @@ def results_of(task, train, dev, scores) -> dict:
 
 
 def write_dev(folder, task, examples, predictions, results):
-    """Writes all that is known of the dev split, and its files into `results`.
+    """Write all that is known of the dev split, and its files into `results`.
 
     Args:
       folder: RunFolder.
@@ -143,7 +143,7 @@ def write_dev(folder, task, examples, predictions, results):
 
 
 def write_predictions(folder, task, split, predictions, results):
-    """Writes the predictions of a split in the task's own format; returns the first file's path."""
+    """Write the predictions of a split in the task's own format; returns the first file's path."""
     place = folder.predictions / split
     remove(place)
     make_folder(place)
@@ -153,6 +153,6 @@ def write_predictions(folder, task, split, predictions, results):
 
 
 def write_report(folder, results, analysis):
-    """Writes report.md; `results` has all its scores by now."""
+    """Write report.md; `results` has all its scores by now."""
     write_text(folder.path / "report.md", markdown(results, analysis), own=True)
     results["files"]["report"] = str(folder.path / "report.md")

@@ -45,14 +45,14 @@ class Checkpoints:
         self.keep = max(1, keep)
 
     def steps(self):
-        """The steps that have a checkpoint, ascending."""
+        """Return the steps that have a checkpoint, ascending."""
         if not self.folder.is_dir():
             return []
         names = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
         return sorted(int(match[1]) for match in names if match)
 
     def save(self, step, arrays, state, best_step=None):
-        """Writes one checkpoint, then removes those that are neither new nor the best.
+        """Write one checkpoint, then remove those that are neither new nor the best.
 
         Args:
           step: int, the number of steps taken.
@@ -122,11 +122,11 @@ class Checkpoints:
         return None
 
     def remove_all(self):
-        """Removes the folder: a finished fine-tuning needs its checkpoints no longer."""
+        """Remove the folder: a finished fine-tuning needs its checkpoints no longer."""
         remove(self.folder)
 
     def newest_state(self):
-        """The file that describes the newest checkpoint.
+        """Return the file that describes the newest checkpoint.
 
         Raises:
           UserError: there is none.
@@ -140,7 +140,7 @@ class Checkpoints:
 
 
 def check_arrays(found, expected):
-    """Compares the arrays of a checkpoint with those of a model.
+    """Compare the arrays of a checkpoint with those of a model.
 
     Args:
       found: dict of name -> array, of the checkpoint.

@@ -53,7 +53,7 @@ class Inputs:
         return _differences({name: Input(**values) for name, values in stored.items()}, self.found)
 
     def check(self) -> None:
-        """Raises UserError where a file has changed since the run began or went on."""
+        """Raise UserError where a file has changed since the run began or went on."""
         if lines := _differences(self.found, self.look_again()):
             raise UserError(
                 f"while the run was reading, {'; '.join(lines)}. Put back what was there and give "
@@ -62,7 +62,8 @@ class Inputs:
 
 
 def of_pretraining(config, opened) -> Inputs:
-    """The Inputs of a PretrainConfig; `opened`: (records, held-out ones or None) of each phase."""
+    """Return the Inputs of a PretrainConfig; `opened`: (records, held-out ones or None) of each
+    phase."""
 
     def look(opened):
         found = {}
@@ -83,7 +84,8 @@ def of_pretraining(config, opened) -> Inputs:
 
 
 def of_finetuning(config, examples) -> Inputs:
-    """The Inputs of a FinetuneConfig; `examples`: {split: examples}, all of them in memory."""
+    """Return the Inputs of a FinetuneConfig; `examples`: {split: examples}, all of them in
+    memory."""
     read = {split: Input(config.data_dir, examples_digest(e)) for split, e in examples.items()}
     vocab = "" if config.model else config.vocab
 
@@ -94,7 +96,7 @@ def of_finetuning(config, examples) -> Inputs:
 
 
 def of_places(config, **others) -> dict[str, Input]:
-    """The Input of each field that names a file or a model, and not the data.
+    """Return the Input of each field that names a file or a model, and not the data.
 
     Args:
       others: of a field, another place.
@@ -173,8 +175,8 @@ def task_digest(config) -> tuple[str, int, int]:
 
 
 def read_task(config) -> tuple:
-    """(the task of a FinetuneConfig, its training examples, its dev examples); those of the last
-    one are kept until `forget_examples`."""
+    """Return the task of a FinetuneConfig, its training examples and its dev examples; those of the
+    last one are kept until `forget_examples`."""
     return _read(*_data_of(config))
 
 

@@ -77,7 +77,7 @@ class Progress:
         self._bar.update(steps)
 
     def log(self, step, metrics):
-        """Records one log point: a line of metrics.jsonl and the same as TensorBoard scalars."""
+        """Record one log point: a line of metrics.jsonl and the same as TensorBoard scalars."""
         if not self._run.write:
             return
         rates = self._speed.rates()

@@ -28,7 +28,7 @@ NAMES = (*_FILES, *_FOLDERS)
 
 
 def begin(path, overwrite=False, lock=None):
-    """Finds that a folder is new, or that of a run; renames it with `overwrite` (`output_folder`).
+    """Find that a folder is new, or that of a run; renames it with `overwrite` (`output_folder`).
 
     Raises:
       UserError: something that no run wrote stands under one of a run's names.
@@ -66,7 +66,7 @@ class RunFolder:
                 self._write_config(None)
 
     def begin(self, inputs):
-        """Notes the `inputs.Inputs` of this run, or compares them with those it began with.
+        """Note the `inputs.Inputs` of this run, or compare them with those it began with.
 
         Raises:
           UserError: an earlier run here read something else; the message lists the differences.
@@ -86,7 +86,7 @@ class RunFolder:
         return int(hashlib.sha256(text.encode()).hexdigest()[:6], 16)
 
     def other_process(self):
-        """A message: in what this process differs from the one that writes the folder."""
+        """Return a message: in what this process differs from the one that writes the folder."""
         stored, inputs = read_config(self.path, type(self._config), "share the workdir")
         lines = differences(result_dict(stored), result_dict(self._config))
         lines += self._inputs.differences(inputs)
@@ -108,7 +108,7 @@ class RunFolder:
         return self.path / "predictions"
 
     def finished(self, check_model):
-        """The results of a finished run, or None; paths as from here.
+        """Return the results of a finished run, or None; paths as from here.
 
         Args:
           check_model: function of the model's folder that raises UserError where it is damaged.
@@ -134,7 +134,7 @@ class RunFolder:
         return results
 
     def finish(self, results):
-        """Writes results.json, its paths as from the folder and "ended", in seconds since 1970;
+        """Write results.json, its paths as from the folder and "ended", in seconds since 1970;
         returns the results.
 
         Raises:
@@ -147,7 +147,7 @@ class RunFolder:
         return results
 
     def write_json(self, name, value):
-        """Writes a JSON file and its checksum into the folder, whole or not at all.
+        """Write a JSON file and its checksum into the folder, whole or not at all.
 
         Raises:
           UserError: the folder was removed, or cannot be written.
@@ -158,8 +158,8 @@ class RunFolder:
             storage.write_json(self.path / name, value)
 
     def write_versions(self, seed, devices):
-        """Writes versions.json (`provenance`), with seed and devices; says what has changed since
-        an earlier session."""
+        """Write versions.json (`provenance`), with seed and devices; says what has changed since an
+        earlier session."""
         if self.write:
             if self._lock:
                 self._lock.check()
@@ -171,7 +171,7 @@ class RunFolder:
                 )
 
     def forget_metrics_after(self, step):
-        """Drops the metrics of steps that a continued run will take again."""
+        """Drop the metrics of steps that a continued run will take again."""
         path = self.path / "metrics.jsonl"
         if not self.write or not path.exists():
             return
@@ -204,7 +204,7 @@ class RunFolder:
         return path
 
     def _check_config(self, config):
-        """(configuration, its inputs) of an earlier run that began; None without one."""
+        """Return (configuration, its inputs) of an earlier run that began; None without one."""
         left = [name for name in NAMES if os.path.lexists(self.path / name)]
         if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
             if CONFIG in left and not storage.is_written_here(self.path / CONFIG):
@@ -221,7 +221,8 @@ class RunFolder:
 
 
 def read_config(folder, kind, otherwise):
-    """(configuration of the dataclass `kind`, the inputs, as JSON) in the config.json of a run.
+    """Return (configuration of the dataclass `kind`, the inputs, as JSON) in the config.json of a
+    run.
 
     Raises:
       UserError: there is none, or of another kind; `otherwise`: what else can be done.
@@ -238,7 +239,7 @@ def read_config(folder, kind, otherwise):
 
 
 def _with_paths(results, change):
-    """The results with every path in them changed."""
+    """Return the results with every path in them changed."""
     named = ("model", "predictions_file")
     found = {name: change(value) if name in named else value for name, value in results.items()}
     if "files" in results:

@@ -78,11 +78,11 @@ class PretrainingBatches:
         return metrics, examples, examples * length, flops
 
     def phase(self, step):
-        """The phase that the step after `step` steps belongs to."""
+        """Return the phase that the step after `step` steps belongs to."""
         return next((p for p in self.phases if step < p.last), self.phases[-1])
 
     def position(self, step):
-        """The place in the data where a step begins."""
+        """Return the place in the data where a step begins."""
         phase = self.phase(step)
         read = (step - phase.first) * phase.batch_size
         place = phase.records.position(read, self._seed)
@@ -144,7 +144,7 @@ class _Stretch:
 
 
 def _check_pairs(records, source, objectives):
-    """Raises UserError where objectives on pairs would read rows that do not serve them."""
+    """Raise UserError where objectives on pairs would read rows that do not serve them."""
     made = records.manifest.get("options") or {}  # none where records are another program's
     for one in objectives:
         if made.get("packing") == "single":

@@ -109,7 +109,8 @@ class Evaluator:
         return metrics, -metrics[heldout.main_loss(metrics)] if metrics else None
 
     def at_end(self, step):
-        """The metrics after `step` steps, on the held-out records of the phase they belong to."""
+        """Return the metrics after `step` steps, on the held-out records of the phase they belong
+        to."""
         if self._last[0] != step:
             self._last = (step, self._measure(step))
         return self._last[1]

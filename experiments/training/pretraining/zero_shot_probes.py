@@ -53,7 +53,7 @@ def cloze(model, records, max_examples=0, batch_size=64):
 
 
 def opened(model, records, max_examples, batch_size):
-    """A pre-trained model and the batches that it is asked about; arguments as for `cloze`.
+    """Return a pre-trained model and the batches that it is asked about; arguments as for `cloze`.
 
     Raises:
       UserError: the model has no pre-training head, or the records do not fit it.
@@ -88,7 +88,8 @@ def answers(model, batch):
 
 
 def cloze_statistics(found):
-    """The sums of each record, as `example_scores` keeps them: metric -> (measure, [examples, 2]).
+    """Return the sums of each record, as `example_scores` keeps them: metric -> (measure,
+    [examples, 2]).
 
     Args:
       found: of `cloze`.

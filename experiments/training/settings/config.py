@@ -211,7 +211,7 @@ def places(config) -> dict[str, tuple[str, Any]]:
 
 
 def resolve_bert(bert):
-    """A BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
+    """Return a BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
     return named_config(bert) if isinstance(bert, str) else bert
 
 

@@ -51,7 +51,7 @@ def known():
 
 
 def load_config(source, overrides=()):
-    """The configuration that a file gives, with fields replaced.
+    """Return the configuration that a file gives, with fields replaced.
 
     Args:
       source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
@@ -127,7 +127,7 @@ def _is_ours(path):
 
 
 def _wrong_argument(error):
-    """The dataclass whose field does not exist, and its fields; "" for other errors."""
+    """Return the dataclass whose field does not exist, and its fields; "" for other errors."""
     match = re.match(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", str(error))
     for frame, _ in traceback.walk_tb(error.__traceback__) if match else ():
         for value in (*frame.f_locals.values(), *frame.f_globals.values()):
@@ -253,7 +253,7 @@ def _shown(value):
 
 
 def define_flags(function):
-    """Defines --config, --config.FIELD for the fields on this command line, --workdir, and a flag
+    """Define --config, --config.FIELD for the fields on this command line, --workdir, and a flag
     for each option of the function that the command calls with them.
 
     Called from a command's `__main__` part and never when a module is imported, so that several
@@ -274,7 +274,7 @@ def define_flags(function):
 
 
 def define_task_options():
-    """Defines --task_options.NAME for the options on this command line."""
+    """Define --task_options.NAME for the options on this command line."""
     _define_all(_TASK_OPTIONS, "sets an option of the task")
 
 
@@ -299,7 +299,7 @@ def _values(prefix):
 
 
 def config_from_flags(kind):
-    """The configuration of --config and the --config.FIELD flags of this command line.
+    """Return the configuration of --config and the --config.FIELD flags of this command line.
 
     Raises: UserError where --config is missing or wrong, or no `kind`.
     """

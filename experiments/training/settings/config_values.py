@@ -98,7 +98,7 @@ def _known(node, keys):
 
 
 def _with_marks(bert, keys, hints):
-    """The fields and types of a BertConfig, with those of its subclasses that keys name."""
+    """Return the fields and types of a BertConfig, with those of its subclasses that keys name."""
     known = dict(vars(bert))
     for key in set(names("configs")).intersection(keys) - known.keys():
         of_kind = typing.get_type_hints(find("configs", key))
@@ -125,7 +125,8 @@ def _typed(value, hint, name):
 
 
 def guess(value):
-    """A string of the command line for a field without a type: JSON where it is, else itself."""
+    """Read a string of the command line for a field without a type: as JSON where it is, else as it
+    stands."""
     if not isinstance(value, str):
         return value
     try:
@@ -163,7 +164,7 @@ def changed(config):
 
 
 def from_dict(kind, values, where="configuration"):
-    """The configuration that `to_dict` or `changed` was made of.
+    """Return the configuration that `to_dict` or `changed` was made of.
 
     Args:
       kind: the dataclass, for example PretrainConfig.

@@ -60,7 +60,7 @@ class FrozenFeatures:
         self._layers = layers
 
     def complete(self, batch: dict) -> dict:
-        """The batch with `features`, float16 [B, L, layers, H]."""
+        """Return the batch with `features`, float16 [B, L, layers, H]."""
         rows = batch["input_ids"]
         vectors = np.stack([layer[rows] for layer in self._layers], axis=2)
         return {**batch, "features": vectors}
@@ -69,7 +69,7 @@ class FrozenFeatures:
 def open_or_compute(
     folder, layers, build_encoder, examples, windows, batch_size, progress=True
 ) -> FrozenFeatures:
-    """The vectors in `folder`; computes all of them first where it is missing or damaged.
+    """Return the vectors in `folder`; computes all of them first where it is missing or damaged.
 
     Args:
       folder: of `cache_folder`, which names everything that decides the vectors.
@@ -95,7 +95,7 @@ def open_or_compute(
 
 
 def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
-    """Writes one file a hidden state, float16 [words, H], and the checksums of all."""
+    """Write one file a hidden state, float16 [words, H], and the checksums of all."""
 
     def mapped(layer, shape):
         path = folder / _file_name(layer)
@@ -112,7 +112,7 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
 
 
 def hidden_states(encoder, examples, windows, batch_size, progress, layers, make=None):
-    """The hidden states of some layers, a float16 [words, H] each.
+    """Return the hidden states of some layers, a float16 [words, H] each.
 
     Args:
       make: function of (layer, shape) that gives the array to fill; None: one in memory.
@@ -197,7 +197,7 @@ def sentence_features(examples, windows: FeatureSet) -> FeatureSet:
 
 
 def layers_of(bert, combination: str) -> list[int]:
-    """The numbers of the hidden states that a row of Table 7 reads."""
+    """Return the numbers of the hidden states that a row of Table 7 reads."""
     return select_layers(range(bert.num_hidden_layers + 1), combination)
 
 
@@ -232,7 +232,7 @@ def _file_name(layer: int) -> str:
 
 
 def _first_words(examples) -> np.ndarray:
-    """The number of each example's first word, int64; the number of all words at the end."""
+    """Return the number of each example's first word, int64; the number of all words at the end."""
     counts = [sum(map(len, example.sentences)) for example in examples]
     return np.cumsum([0, *counts], dtype=np.int64)
 

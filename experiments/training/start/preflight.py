@@ -31,7 +31,7 @@ _SIZES = sorted(
 
 
 def finetuning(config):
-    """The task of a FinetuneConfig and its examples.
+    """Return the task of a FinetuneConfig and its examples.
 
     Returns: (starts.Start, (Task, {split: examples} of all splits that are read; empty where they
       come from TFDS), Inputs).
@@ -58,21 +58,21 @@ def finetuning(config):
 
 
 def refuse(config, names, what):
-    """Raises UserError where a configuration sets one of the fields, which `what` does not have."""
+    """Raise UserError where a configuration sets one of the fields, which `what` does not have."""
     for name in names:
         if getattr(config, name):
             raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 
 def refuse_options(options, what):
-    """Raises UserError where there is one of the `Options`, which `what` does not have."""
+    """Raise UserError where there is one of the `Options`, which `what` does not have."""
     for one in options:
         name = next(iter(one.changed()))
         raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 
 def check_model(config, task, bert):
-    """Raises UserError where a FinetuneConfig asks for what task or model (`bert`, a BertConfig or
+    """Raise UserError where a FinetuneConfig asks for what task or model (`bert`, a BertConfig or
     None where it is not known yet) do not have."""
     if bert and config.max_seq_length > bert.max_position_embeddings:
         raise UserError(
@@ -111,7 +111,7 @@ def check_model(config, task, bert):
 
 
 def pretraining(config):
-    """The records of each phase of a PretrainConfig, opened.
+    """Return the records of each phase of a PretrainConfig, opened.
 
     Returns: (starts.Start, [(records, held-out records or None)], Inputs).
     Raises:
@@ -168,7 +168,7 @@ def new_model(config):
 
 
 def compatible(config, bert, tokenizer):
-    """The BertConfig to go on with from a model of this shape and vocabulary.
+    """Return the BertConfig to go on with from a model of this shape and vocabulary.
 
     Raises:
       UserError: the configuration asks for another shape or vocabulary.
@@ -199,7 +199,7 @@ def compatible(config, bert, tokenizer):
 
 
 def check_fit(records, source, bert, tokenizer):
-    """Raises UserError unless a model can read the records.
+    """Raise UserError unless a model can read the records.
 
     Args:
       records: of `open_records`.

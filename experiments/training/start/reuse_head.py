@@ -48,7 +48,8 @@ def difference(theirs, ours, bilstm):
 
 
 def arrays(theirs, ours, weights):
-    """The head's arrays with the task's order of labels; the last two are kernel and bias."""
+    """Return the head's arrays with the task's order of labels; the last two are kernel and
+    bias."""
     names, wanted = _labels(theirs), list(ours.get("labels") or [])
     if not names or not wanted or names == wanted:
         return weights

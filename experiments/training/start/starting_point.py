@@ -48,7 +48,7 @@ class StartingPoint:
         return self.bert
 
     def complete(self, batch):
-        """The batch with what the features of its texts do not hold: here nothing."""
+        """Return the batch with what the features of its texts do not hold: here nothing."""
         return batch
 
     def training_flops(self, config, rows, length):
@@ -56,7 +56,7 @@ class StartingPoint:
         return 3 * flops.tuned_flops(config, self.bert, rows, length)
 
     def encoder(self, config, seed, **options):
-        """A new BertEncoder with the weights.
+        """Return a new BertEncoder with the weights.
 
         Args:
           config: PretrainConfig or FinetuneConfig.
@@ -74,7 +74,7 @@ class StartingPoint:
         return encoder
 
     def model(self, config, head, seed):
-        """The model to fine-tune.
+        """Return the model to fine-tune.
 
         Args:
           config: FinetuneConfig.
@@ -98,11 +98,11 @@ class StartingPoint:
         return model
 
     def save(self, path, model, settings):
-        """Keeps a pre-trained model; arguments as for `model_folder.save`."""
+        """Keep a pre-trained model; arguments as for `model_folder.save`."""
         model_folder.save(path, model, self.tokenizer, settings)
 
     def copy_heads_to(self, model):
-        """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
+        """Give a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
         stored = self.head_weights if self.trained else {}
         for variable in _heads_of(model):
             # A next-sentence head that was never trained is drawn anew, from this run's seed.
@@ -132,7 +132,7 @@ class StartingPoint:
         return (self.head or {}).get("objectives", ()) if self.head_weights else ()
 
     def keep_head(self, model, head, bilstm):
-        """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
+        """Give the model to fine-tune the head that this one has, if it fits the task's `head`."""
         if not reuse_head.difference(self.head, head, bilstm):
             assign(
                 _heads_of(model), reuse_head.arrays(self.head, head, [*self.head_weights.values()])
@@ -143,7 +143,8 @@ class BertStart(starts.Start):
     """A model folder, an imported checkpoint, a preset, or random weights."""
 
     def of_pretraining(self, config):
-        """
+        """Return the start of a PretrainConfig.
+
         Raises:
           UserError: there is no vocabulary, or shape, vocabulary and checkpoint do not fit.
         """
@@ -189,7 +190,7 @@ def _initial_weights(config):
 
 
 def read_model(path, purpose):
-    """The StartingPoint that a model folder, an imported checkpoint or a preset is.
+    """Return the StartingPoint that a model folder, an imported checkpoint or a preset is.
 
     Raises:
       UserError: it cannot be read or has no vocabulary, which `purpose` needs.
@@ -213,7 +214,7 @@ def read_model(path, purpose):
 
 
 def load(path):
-    """A LoadedModel; says what its import left out or did not find."""
+    """Return a LoadedModel; says what its import left out or did not find."""
     loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
     if loaded.report and (loaded.report.left_out or loaded.report.notes):
         commands.say(loaded.report)
@@ -233,7 +234,7 @@ def _state(path):
 
 
 def _heads_of(pretrainer):
-    """The variables of a BertPretrainer that are not its encoder's."""
+    """Return the variables of a BertPretrainer that are not its encoder's."""
     encoder = {id(variable) for variable in pretrainer.encoder.trainable_variables}
     return [v for v in pretrainer.trainable_variables if id(v) not in encoder]
 
@@ -243,6 +244,6 @@ def _arrays(variables):
 
 
 def assign(variables, arrays):
-    """Sets variables one by one."""
+    """Set variables one by one."""
     for variable, value in zip(variables, arrays, strict=True):
         variable.assign(value)

@@ -59,14 +59,14 @@ class Start:
         raise NotImplementedError
 
     def check_pretraining(self, config) -> None:
-        """Raises UserError where a PretrainConfig asks for what this kind does not have."""
+        """Raise UserError where a PretrainConfig asks for what this kind does not have."""
 
     def of_pretraining(self, config):
-        """The StartingPoint of a PretrainConfig."""
+        """Return the StartingPoint of a PretrainConfig."""
         raise NotImplementedError
 
     def check_model(self, folder) -> None:
-        """Raises UserError where the model that a run left is damaged; `folder`: a Path."""
+        """Raise UserError where the model that a run left is damaged; `folder`: a Path."""
         integrity.check_folder(folder, MODEL_FILE, read_json(folder / MODEL_FILE))
 
     def check_finetuning(self, config, task):
@@ -83,7 +83,7 @@ class Start:
         raise NotImplementedError
 
     def finetune(self, step_by_step, config, folder, progress, task, examples) -> dict:
-        """A whole fine-tuning run, see `runs.finetune`; `step_by_step` is that of a `Trainer`."""
+        """Run a whole fine-tuning, see `runs.finetune`; `step_by_step` is that of a `Trainer`."""
         return step_by_step(self, config, folder, progress, task, examples)
 
     def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:

@@ -58,19 +58,19 @@ class Devices:
         return NamedSharding(self.mesh, PartitionSpec())
 
     def rows(self, axis=0):
-        """The sharding of arrays whose rows are divided."""
+        """Return the sharding of arrays whose rows are divided."""
         return NamedSharding(self.mesh, PartitionSpec(*[None] * axis, "rows"))
 
     def at_rest(self, value):
-        """The sharding of a variable's value between steps, by its shape: the longest axis that
-        divides is divided, of vectors and numbers none."""
+        """Return the sharding of a variable's value between steps, by its shape: the longest axis
+        that divides is divided, of vectors and numbers none."""
         axes = [i for i, size in enumerate(value.shape) if size % self.num_replicas_in_sync == 0]
         if not self.shard or not axes or len(value.shape) < 2:
             return self.everywhere
         return self.rows(max(axes, key=lambda axis: value.shape[axis]))
 
     def check(self, variables):
-        """Looks at the weights that are to be divided.
+        """Look at the weights that are to be divided.
 
         Raises:
           UserError: most of them would be whole on every device.
@@ -106,7 +106,7 @@ class Devices:
 
 @functools.cache
 def get_strategy(name, shard=""):
-    """The Devices of the fields `distribute` and `shard`.
+    """Return the Devices of the fields `distribute` and `shard`.
 
     Args:
       name: "one_device" (the first accelerator, or the CPU), "mirrored" (all of this machine),
@@ -128,7 +128,7 @@ def get_strategy(name, shard=""):
 
 
 def strategy_of(config):
-    """The Devices of a PretrainConfig or FinetuneConfig; UserError: see `get_strategy`."""
+    """Return the Devices of a PretrainConfig or FinetuneConfig; UserError: see `get_strategy`."""
     return get_strategy(config.distribute, config.shard)
 
 
@@ -207,7 +207,7 @@ class MakeBatch:
     rules: MaskingRules | None
 
     def __call__(self, arrays, drawn):
-        """dict of int32 and float32 [rows, ...], the fields of the records.
+        """Return a dict of int32 and float32 [rows, ...], the fields of the records.
 
         Args:
           arrays: of `DeviceBatches`.
@@ -220,7 +220,8 @@ class MakeBatch:
 
 
 def in_parts(make, arrays, drawn):
-    """The batch of what is drawn in micro-batches: arrays [parts, rows / parts, ...], both."""
+    """Return the batch of what is drawn in micro-batches: arrays [parts, rows / parts, ...],
+    both."""
     parts = len(drawn["rows"])
     whole = {name: x.reshape(-1, *x.shape[2:]) for name, x in drawn.items()}
     batch = make(arrays, whole)
@@ -266,7 +267,7 @@ class DeviceBatches:
 
 
 def _rows_in_order(records, seed, start):
-    """Indices into the arrays, in reading order."""
+    """Return indices into the arrays, in reading order."""
     begin = np.cumsum([0, *records.counts])
     place, _ = records.beginning(start, seed, True, None)
     for _, shard, index, order in reading_order(records, seed, True, None, place):
@@ -274,7 +275,7 @@ def _rows_in_order(records, seed, start):
 
 
 def _all_rows(records):
-    """dict of arrays [examples, ...], in the order of the files."""
+    """Return a dict of arrays [examples, ...], in the order of the files."""
     read = numpy_batches(records, 4096, shuffle=False, drop_remainder=False, masked=False)
     parts = collections.defaultdict(list)
     for batch in read:

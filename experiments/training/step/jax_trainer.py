@@ -82,8 +82,8 @@ class JaxTrainer(TrainerState):
         return [self._outputs(self._placed(batch))]
 
     def lowered(self, batches):
-        """The program of the steps on batches [steps, micro-batches, rows, ...], to be read or
-        compiled: `jax.stages.Lowered`."""
+        """Return the program of the steps on batches [steps, micro-batches, rows, ...], to be read
+        or compiled: `jax.stages.Lowered`."""
         return self._take_steps.lower(**self._arguments(batches, 1, 0))
 
     # --- what is compiled ------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class JaxTrainer(TrainerState):
         return table[: arguments[1]]
 
     def _place(self):
-        """Puts all variables where they are between steps."""
+        """Put all variables where they are between steps."""
         for variables in (*self._step.variables, [self._schedule.values]):
             for variable in variables:
                 variable.assign(jax.device_put(variable.value, self.strategy.at_rest(variable)))
@@ -240,7 +240,7 @@ class JaxStep(TrainStep):
 
 
 def reached(function, values):
-    """The places of those `values` that a scalar function of a list depends on.
+    """Return the places of those `values` that a scalar function of a list depends on.
 
     A variable that the loss does not reach (the pooler without next-sentence prediction) has the
     gradient 0 in JAX. It must not be decayed, so it has to be told from one that is reached.

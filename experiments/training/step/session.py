@@ -19,7 +19,7 @@ _trainers = collections.OrderedDict()
 
 
 def make_trainer(config, key, build, strategy, **more):
-    """The Trainer that a configuration asks for.
+    """Return the Trainer that a configuration asks for.
 
     Args:
       config: PretrainConfig or FinetuneConfig.
@@ -88,7 +88,8 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
 
 
 def get_trainer(key, build, strategy, options, precision, seed):
-    """A Trainer, the one of an earlier run in this process where everything compiled is the same.
+    """Return a Trainer, the one of an earlier run in this process where everything compiled is the
+    same.
 
     The last one is kept, and as many of those before it as fit: each holds a model and its
     optimiser, three times the weights.
@@ -113,7 +114,7 @@ def get_trainer(key, build, strategy, options, precision, seed):
 
 
 def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):
-    """Raises UserError unless the batch divides into replicas and micro-batches."""
+    """Raise UserError unless the batch divides into replicas and micro-batches."""
     parts = strategy.num_replicas_in_sync * accumulation
     if batch_size % parts:
         raise UserError(

@@ -55,7 +55,7 @@ class Trainer(TrainerState):
     # --- what is compiled -----------------------------------------------------------------------
 
     def _steps_from_iterator(self, iterator, steps, run_seed, without):
-        """`steps` steps inside one compiled call; the host is not asked in between."""
+        """Take `steps` steps inside one compiled call; the host is not asked in between."""
 
         def body(i, table):
             last = tf.equal(i, steps - 1)
@@ -97,7 +97,7 @@ class Trainer(TrainerState):
         return self.strategy.experimental_local_results(value)[0]
 
     def _compiled(self, function, batch, *others):
-        """`function` compiled for this batch; one compilation serves all lengths where it can.
+        """Compile `function` for this batch; one compilation serves all lengths where it can.
 
         On one device, unless XLA wants static shapes, rows and length are left open. Otherwise each
         shape is compiled once, and length buckets keep them few.
@@ -205,7 +205,7 @@ def _leave_cudnn(model):
 
 
 def _open_spec(name, x, batch):
-    """The TensorSpec of a batch field with unknown rows and length, all else as it is."""
+    """Return the TensorSpec of a batch field with unknown rows and length, all else as it is."""
     shape = [None, *x.shape[1:]]
     # Vectors of tokens are [rows, length, ...]; ids and labels end with the length.
     axis = 1 if len(shape) > 2 and tf.as_dtype(x.dtype).is_floating else -1

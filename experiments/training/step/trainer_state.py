@@ -69,7 +69,7 @@ class TrainerState:
             self.optimizer.build(self.model.trainable_variables)
 
     def train_from(self, iterator, steps, without=()):
-        """Takes `steps` steps on the batches of an iterator of the backend's `training_batches`.
+        """Take `steps` steps on the batches of an iterator of the backend's `training_batches`.
 
         Args:
           without: names of loss terms that are left out of these steps, as a tuple.
@@ -79,14 +79,14 @@ class TrainerState:
         raise NotImplementedError
 
     def train_on(self, batch):
-        """Takes one step on a batch of numpy arrays, that of all devices.
+        """Take one step on a batch of numpy arrays, that of all devices.
 
         Returns: an array [1, columns] to be read with `read`; reading waits for the step.
         """
         raise NotImplementedError
 
     def read(self, tables):
-        """dict of name -> array [steps] from what several calls of `train_on` returned."""
+        """Return a dict of name -> array [steps] from what several calls of `train_on` returned."""
         table = np.concatenate([np.asarray(table) for table in tables])
         return {name: table[:, i] for i, name in enumerate(self._step.columns)}
 
@@ -95,7 +95,8 @@ class TrainerState:
         return evaluation.means(part for batch in batches for part in self._terms_of(batch))
 
     def predict(self, batch):
-        """The model's outputs for one batch of numpy arrays: dict of name -> array [rows, ...]."""
+        """Return the model's outputs for one batch of numpy arrays: dict of name -> array [rows,
+        ...]."""
         rows, parts = len(batch["input_ids"]), self._outputs_of(batch)
         joined = {name: np.concatenate([np.asarray(x[name]) for x in parts]) for name in parts[0]}
         return {name: x[:rows] for name, x in joined.items()}
@@ -111,12 +112,12 @@ class TrainerState:
         self._run_seed = seed
 
     def set_schedule(self, peak, warmup_steps, total_steps, decay_steps=None):
-        """Sets the learning rate's warm-up and decay (see `optimization.SCHEDULES`)."""
+        """Set the learning rate's warm-up and decay (see `optimization.SCHEDULES`)."""
         decay_steps = total_steps if decay_steps is None else decay_steps
         self._schedule.values.assign([peak, warmup_steps, total_steps, decay_steps])
 
     def learning_rate(self, step):
-        """The learning rate of a step, as a float."""
+        """Return the learning rate of a step, as a float."""
         return float(self._schedule(step))
 
     @property

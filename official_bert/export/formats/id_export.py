@@ -64,7 +64,7 @@ def export_ids(
     overwrite: bool = False,
     **settings,
 ) -> IdExport:
-    """Writes `output`, and compares what its runtime answers with what the model folder does.
+    """Write `output`, and compare its answers in its runtime with the model folder's.
 
     Args:
       model_folder, head, settings: as for `saved_model.export`.
@@ -97,7 +97,7 @@ def export_ids(
 
 
 def check_packages(format: str) -> None:
-    """Raises UserError where a format is unknown or needs what is not installed."""
+    """Raise UserError where a format is unknown or needs what is not installed."""
     check_choice("format", format, NEEDS)
     packages = NEEDS[format].items()
     missing = [name for module, name in packages if importlib.util.find_spec(module) is None]
@@ -131,7 +131,7 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
 
 
 def example(answers, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """A batch of random tokens in rows of different lengths for `Answers`."""
+    """Return a batch of random tokens in rows of different lengths for `Answers`."""
     length = min(answers.settings.max_seq_length, 48)
     lengths = np.array([length, max(length // 2, 3), 3, max(length // 3, 3)])
     mask = (np.arange(length) < lengths[:, None]).astype(np.int32)
@@ -172,7 +172,7 @@ def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
 
 
 def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[str]:
-    """Writes the file where the library has such a tokeniser; returns what the file does not say, a
+    """Write the file where the library has such a tokeniser; returns what the file does not say, a
     sentence each. Of `ServingSettings` lengths and truncation count."""
     path = folder / _TOKENIZER
     if tokenizer.kind == "word_piece":

@@ -38,7 +38,8 @@ class InGraphBytePairs(TextsToPieces):
     """Texts to ids. Bytes that are not UTF-8 are ignored."""
 
     def __init__(self, tokenizer: LibraryTokenizer):
-        """
+        """Take a tokeniser apart for a graph.
+
         Raises:
           UserError: a graph cannot compute a part of the tokeniser; the message names it.
         """

@@ -160,7 +160,8 @@ class _Cache(dict):
 
 
 def check_merges(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
-    """
+    """Check merges and their pieces.
+
     Raises:
       UserError: a piece stands twice in the vocabulary, or it lacks a part or a result of a merge.
     """

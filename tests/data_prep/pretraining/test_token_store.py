@@ -25,7 +25,7 @@ def build(folder, inputs, vocab, held_out=0.0, block_tokens=3000, **options):
 
 
 def contents(store, split="train"):
-    """The documents of a split, block by block, as tuples of sentences as tuples of ids."""
+    """Return the documents of a split, block by block, as tuples of sentences as tuples of ids."""
     blocks = []
     for index in range(len(store.blocks(split))):
         block = store.read(split, index)

@@ -20,7 +20,8 @@ A_MINUS_B = {"a": 1.0, "b": -1.0}
 
 
 def scores(rng, trials, rows, seeds, restarts, examples, **deviations):
-    """The module's model with means of 0: float64 [trials, rows, seeds, restarts, examples]."""
+    """Return the module's model with means of 0: float64 [trials, rows, seeds, restarts,
+    examples]."""
     sizes = {
         "seed": (seeds, 1, 1),
         "pretraining": (rows, seeds, 1, 1),

@@ -31,7 +31,7 @@ A_OVER_B = Comparison("task", "a", "b")
 
 
 def runs(rate, pretrain_seeds=2, restarts=2, examples=2000, spread=0.0):
-    """Runs that answer a share `rate` of the examples rightly, the easy ones first."""
+    """Return runs that answer a share `rate` of the examples rightly, the easy ones first."""
     difficulty = np.random.default_rng(7).random(examples)
     made = []
     for p in range(pretrain_seeds):
@@ -44,7 +44,7 @@ def runs(rate, pretrain_seeds=2, restarts=2, examples=2000, spread=0.0):
 
 
 def values(*numbers):
-    """Runs of one score a pre-training seed, without examples."""
+    """Return runs of one score a pre-training seed, without examples."""
     return [Run(seed, 0, number) for seed, number in enumerate(numbers)]
 
 

@@ -17,7 +17,7 @@ OTHER_DATA = r"run holds a run on other data: "
 
 @pytest.fixture
 def tuned(tmp_path):
-    """(a function that runs or asks a finished fine-tuning, the folder of its data)."""
+    """Return a function that runs or asks a finished fine-tuning, and the folder of its data."""
     folder = tmp_path / "data"
     folder.mkdir()
     tiny_runs.write_labelled_texts(folder)

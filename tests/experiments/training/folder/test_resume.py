@@ -17,7 +17,7 @@ from experiments.training.step import loop
 
 @pytest.fixture(scope="module")
 def uninterrupted(data, tmp_path_factory):
-    """(final arrays, results) of a run without interruption."""
+    """Return the final arrays and results of a run without interruption."""
     workdir = tmp_path_factory.mktemp("uninterrupted")
     assert _in_a_process(data, workdir) == 0
     return _final(workdir)
@@ -61,7 +61,7 @@ def _in_a_process(data, workdir, **interruption):
 
 
 def _run(data, workdir, interruption):
-    """Runs in the child: one pre-training, interrupted as told."""
+    """Run one pre-training in the child, interrupted as told."""
     from experiments import pretrain
     from experiments.training.pretraining import pretrain_run
 

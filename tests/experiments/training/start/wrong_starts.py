@@ -182,7 +182,7 @@ def make_data(folder):
 
 
 def said(start, config, folder):
-    """The error of a run, or that there was none."""
+    """Return the error of a run, or that there was none."""
     try:
         start(config, folder / "run", progress=False)
     except UserError as error:
