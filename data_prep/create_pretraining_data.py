@@ -35,7 +35,7 @@ from official_bert.common.json_files import fields_of
 from official_bert.tokenization.library import byte_pair_files
 from official_bert.tokenization.reference import Rules
 
-# What is in the folder of work; all else that a user puts there stays.
+# Contents of the folder of work; all else that a user puts there stays.
 _WORK = re.compile(
     r"(rows|blocks|joined|slices|shards)-.*|tasks\.json|token_store|vocab\.txt|tokenizer\.json|"
     r"spiece\.model"

@@ -253,7 +253,7 @@ def main(argv) -> None:
     check_outputs(inputs, outputs=outputs, overwrite=True)
     if not FLAGS.overwrite:
         if all(map(storage.exists, outputs)):
-            # Of two commands at once, one may write the vocabulary last, the other its record.
+            # With two commands at once, one may write the vocabulary last, the other its record.
             earlier(record, options | {"sha256": storage.sha256(FLAGS.output)}, FLAGS.output)
             print(f"{FLAGS.output} is finished already")
             return

@@ -73,7 +73,7 @@ class BertConfig:
     pad_token_id: int = 0
 
     directions: ClassVar[tuple[str, ...]] = ("bidirectional", "left_to_right")
-    # What its encoder is made of, and the head of its language model.
+    # Parts of its encoder, and the head of its language model.
     parts: ClassVar[str] = "official_bert.layers:Transformer"
     language_model_head: ClassVar[str] = "official_bert.objectives.masked_lm:MaskedLMHead"
     compared: ClassVar[str] = ""  # what it is where BERT is only compared with it

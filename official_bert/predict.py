@@ -98,8 +98,8 @@ class Model(LoadedModel):
           pairs: the second texts of a classifier of pairs, the passages of a span model, or a list
             of choices for each context.
           batch_size: rows of a batch; answers do not depend on it.
-          max_length: tokens of a row; by default as in training. What is longer is cut, with a
-            warning, but for passages and taggings, which are read in windows.
+          max_length: tokens of a row; by default as in training. Longer texts are cut, with a
+          warning; passages and taggings are read in windows.
 
         Returns:
           A dictionary a text (for one text, one dictionary), by head: "label", "probabilities"

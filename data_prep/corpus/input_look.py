@@ -1,8 +1,9 @@
 """A look at an input before hours go into it: is it a corpus of sentences and documents?
 
-Anything can be read as one sentence a line and a blank line between documents. Of a text laid out
-otherwise the records are worthless, without a word: of JSON Lines the names of the fields are
-learned, of a document a line all next sentences are random, of a book on a line a few rows remain.
+Anything can be read as one sentence a line and a blank line between documents. A text laid out
+otherwise gives worthless records without a word: from JSON Lines a model learns the names of the
+fields; with a document a line all next sentences are random; with a book on a line a few rows
+remain.
 """
 
 import itertools

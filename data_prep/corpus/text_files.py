@@ -374,7 +374,7 @@ _REFUSED = (
     ((b"version https://git-lfs",), "a pointer of Git LFS; fetch the file itself: git lfs pull"),
     ((b"%PDF-",), "a PDF; make text of it first: pdftotext"),
 )
-# What follows "BZh" and a digit: a block, or the end of an empty file.
+# "BZh" and a digit are followed by a block, or by the end of an empty file.
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 
 

@@ -21,8 +21,8 @@ from official_bert.tokenization.reference import Rules, is_ideograph
 ARRAYS = (".documents", ".sentences", ".tokens")  # the files of a chunk
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
-# What a chunk knows of each document: its key, and how many sentences and tokens it has.
-# The check is the CRC-32C of these and of the sentences' lengths; the key is a hash of the tokens.
+# A chunk's knowledge of each document: its key, and how many sentences and tokens it has. The check
+# is the CRC-32C of these and of the sentences' lengths; the key is a hash of the tokens.
 DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("check", "<u4")])
 
 

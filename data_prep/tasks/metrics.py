@@ -45,7 +45,7 @@ def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, fl
 def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Return micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels].
 
-    As above, a label that no example has and no prediction names does not count in macro_f1.
+    A label that no example has and no prediction names does not count in macro_f1, as above.
     """
     from sklearn import metrics
 

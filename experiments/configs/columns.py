@@ -122,7 +122,7 @@ SNLI = task_column(
 )  # fmt: skip
 
 
-# Of SQuAD: short models read one window around the answer's sentence.
+# On SQuAD short models read one window around the answer's sentence.
 ONE_WINDOW = {"context": "answer_sentence", "max_query_length": 24}
 
 

@@ -178,7 +178,7 @@ def _paper() -> Scale:
     )
 
 
-# What the pre-trainings of this project have that is not the paper's.
+# Settings of this project's pre-trainings that are not the paper's.
 _OWN = PretrainConfig(
     train_batch_size=32,
     learning_rate=1e-3,

@@ -15,7 +15,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of, list_of
 
 POOLINGS = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-# Of the dense layer behind the pooling: their class in torch.nn -> the function's name in Keras.
+# Activations of the dense layer behind the pooling: class in torch.nn -> name in Keras.
 ACTIVATIONS = {
     "Identity": "linear",
     "Tanh": "tanh",

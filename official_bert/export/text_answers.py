@@ -215,7 +215,7 @@ def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict
         firsts, counts, places = _places([tokenizer.vocab[i] for i in ids], spans)
     else:  # pieces may reach over the ends of words, so words are cut first
         *_, places = _places(*word_groups.basic_words(text))
-        # As in training every word stands behind a blank.
+        # Every word stands behind a blank, as in training.
         encoded = [tokenizer.encode(f" {text[start:end]}") for start, end in places]
         ids, counts = [i for part in encoded for i in part], [len(part) for part in encoded]
         firsts = np.cumsum([0, *counts[:-1]]).tolist() if counts else []

@@ -58,7 +58,7 @@ class Tokenizer:
 
     def _set_vocab(self, vocab: list[str], special: SpecialTokens) -> None:
         self.vocab, self.special = vocab, special
-        # Of a piece that stands in several lines the last counts, as in the original.
+        # Where a piece stands in several lines the last counts, as in the original.
         self._id_of = {piece: index for index, piece in enumerate(vocab)}
         self.pad_id, self.cls_id, self.sep_id = (
             self._id_of[token] for token in (special.pad, special.cls, special.sep)

@@ -21,7 +21,7 @@ from official_bert.common.errors import UserError
 
 tf = pytest.importorskip("tensorflow")
 
-# What the first version's tf.data pipeline gave.
+# The output of the first version's tf.data pipeline.
 DIGESTS = {"static": "7e146baba3a4ea7b", "dynamic": "f35c1660cb49cc9f", "words": "e3de7c91b400dcda"}
 
 

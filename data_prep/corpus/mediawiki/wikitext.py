@@ -245,7 +245,7 @@ def _template(node, dropped: Counter, site: Site) -> str:
     if shown := _SHOWS_ARGUMENT.fullmatch(str(node.name).strip()):
         return _plain(shown[2], dropped, site)
     dropped["templates"] += 1
-    # What its source shows on several lines is a box, and stands for no words of a sentence.
+    # A template on several lines of the source is a box, and stands for no words of a sentence.
     first = str(node.params[0]) if node.params else ""
     return "" if "\n" in str(node.name) or "\n" in first else TEMPLATE
 

@@ -2,8 +2,8 @@
 
 Every file that finetune, evaluate, predict and the tasks are given comes through `look`. It decides
 by the file's beginning, not by its name alone: the format, whether the first line is a header, and
-which columns hold what is wanted. What it decided is said in one line; what it cannot decide is an
-error that names the option that says it.
+which columns hold what is wanted. One line says what it decided; a question that it cannot decide
+is an error that names the option.
 """
 
 import dataclasses

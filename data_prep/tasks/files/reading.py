@@ -34,7 +34,7 @@ class Lines:
 
     def __init__(self, path: str):
         self._path, self.name = path, "standard input" if path == "-" else path
-        # Of a stream there is one reading: what was looked at comes first.
+        # A stream is read once: the rows that were looked at come first.
         self._stream = (
             decode_lines(plain_stream(sys.stdin.buffer), self.name) if path == "-" else None
         )

@@ -1,8 +1,8 @@
 """Text from a model that reads left to right, token by token: greedy, or drawn (GPT-2's way).
 
 A step reads one token a row and gives the scores of the next; keys and values of the tokens before
-are kept, so that each is computed once. What `decode` asks of a step is that alone, whatever model
-is behind it.
+are kept, so that each is computed once. `decode` asks no more of a step, whatever model is behind
+it.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,10 @@
 """Beam search in `keras.ops`: in a graph where the backend makes one, so that an export has it.
 
-As in `transformers` (early_stopping=False): of twice as many continuations as there are beams those
-that end among the best are candidates, the others go on; a text's score is the sum of its
-logarithms by its length to the power of `length_penalty`. A row is decided when no beam that goes
-on could be better than its worst candidate, by today's lengths. One beam is the greedy text.
+The rule is that of `transformers` (early_stopping=False). Among twice as many continuations as
+there are beams, those that end among the best are candidates; the others go on; a text's score is
+the sum of its logarithms by its length to the power of `length_penalty`. A row is decided when no
+beam that goes on could be better than its worst candidate, by today's lengths. One beam is the
+greedy text.
 """
 
 from collections.abc import Callable

@@ -13,7 +13,7 @@ mean are random: a conclusion is meant for other seeds and other examples.
 
     D = sum over r of w[r] * mean over s, f, e of y[r,s,f,e]
 
-What the rows share (P[s], X[e]) cancels: that is pairing. Left is
+The parts that the rows share (P[s], X[e]) cancel: that is pairing. Left is
 
     var(D) = between / S + examples / E
 

@@ -109,7 +109,7 @@ def _timed(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
         "next_sentence_labels": np.zeros((batch, 1), np.int32),
     }
     model = BertPretrainer(bert)
-    # As in training: on TensorFlow without XLA, which JAX needs.
+    # TensorFlow without XLA, as in training; JAX needs XLA.
     model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
     best = float("inf")
     for _ in range(4):  # the first one compiles

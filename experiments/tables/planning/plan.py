@@ -227,7 +227,8 @@ class _Planner:
                 for (name, seed), cell in self.pretrains.items()
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
-        # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
+        # A row without a checkpoint has no pre-training: it is trained anew beside each of the
+        # others.
         kind = starts.of(FinetuneConfig(model=place(variant.checkpoint)))
         trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)

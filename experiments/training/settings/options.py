@@ -177,7 +177,7 @@ def value_of(config, name: str):
 def replaced(config, **changes):
     """Return a configuration with fields or options replaced, by their names.
 
-    As `dataclasses.replace`, which does not know options.
+    It is `dataclasses.replace`, which does not know options, with them.
     """
     if not hasattr(config, "model_options"):
         return dataclasses.replace(config, **changes)

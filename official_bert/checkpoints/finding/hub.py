@@ -31,7 +31,7 @@ _SMALL = re.compile(
     r"|tokenizer\.json|tokenizer_config\.json|added_tokens\.json|vocab\.json|merges\.txt|vocab\.txt"
     r"|spiece\.model|assets/tokenizer/[\w.]+|[^/]+\.index"
 )
-# Of these the first that is there, with all of its shards.
+# The first of these that is there, with all of its shards.
 _WEIGHTS = (
     r"weights\.safetensors",
     r"model\.safetensors",

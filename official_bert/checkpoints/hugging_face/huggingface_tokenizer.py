@@ -1,8 +1,8 @@
 """The tokenizer files of a Hugging Face folder: `tokenizer.json`, or the older ones of a kind.
 
-What they say is computed by the library that defines it (`tokenization.foreign`). Where the files
-of a folder contradict each other, `tokenizer.json` counts; a contradiction about case, accents or
-ideographs, which `transformers` decides in its own way, is an error.
+The library that defines them computes them (`tokenization.foreign`). Where the files of a folder
+contradict each other, `tokenizer.json` counts; a contradiction about case, accents or ideographs,
+which `transformers` decides in its own way, is an error.
 """
 
 import json

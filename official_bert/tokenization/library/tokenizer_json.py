@@ -13,7 +13,7 @@ from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.library import bounds
 from official_bert.tokenization.reference import Rules
 
-# What each role is called where a file does not say, in the order in which they are tried.
+# Names of each role where a file does not say, in the order in which they are tried.
 _USUAL = {
     "pad": ("[PAD]", "<pad>"),
     "unk": ("[UNK]", "<unk>"),
@@ -225,7 +225,7 @@ def roles(
                 f"{where}: no token {does} a sequence ({told}); name one of its pieces as "
                 f"{role}_token in tokenizer_config.json beside it"
             )
-    # What fills a row is never read.
+    # The model never reads the padding.
     return SpecialTokens(**{**found, "pad": found["pad"] or found["sep"]})
 
 
