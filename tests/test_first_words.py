@@ -1,4 +1,4 @@
-"""First words: no sentence of a docstring or a comment begins with What, Whether, Of, Those or As."""
+"""First words: no sentence of a docstring or comment begins with What, Whether, Of, Those or As."""
 
 import ast
 import io
