@@ -10,8 +10,9 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from data_prep.corpus.packed_files import open_bytes
 from data_prep.corpus.sentence_splitter import split_sentences
-from data_prep.corpus.text_files import BYTE_ORDER_MARK, open_bytes
+from data_prep.corpus.text_files import BYTE_ORDER_MARK
 from official_bert.common.errors import UserError
 
 _FILES = 20  # of the input, evenly spread

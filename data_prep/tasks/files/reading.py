@@ -14,7 +14,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from data_prep.corpus.text_files import decode_lines, plain_stream, text_lines
+from data_prep.corpus.packed_files import plain_stream
+from data_prep.corpus.text_files import decode_lines, text_lines
 from official_bert.common.errors import UserError, first_of
 from official_bert.common.json_files import parse_json, shorten, whole_characters
 

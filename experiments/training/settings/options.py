@@ -119,8 +119,7 @@ class Options(Part):
         """Return the options in a cell of a table that pre-trains, and the work beside its model.
 
         Args:
-          planner: of `experiments.tables.planning.plan`, with `ablation`, `variants_cell` and
-            `checkpoint_config`.
+          planner: of `experiments.tables.planning.plan`, with `ablation` and `variants_cell`.
           config: PretrainConfig of the cell.
           seed: of the pre-training.
 
