@@ -81,8 +81,8 @@ def create(
       and, of masked rows, "masked_lm_share", {"asked_for", "reached"}.
 
     Raises:
-      UserError: wrong options or input, an input that is no corpus of sentences and documents, too
-        many [UNK], or an `output` made with other options (the message lists them).
+      UserError: wrong options or input, an input that is not a corpus of sentences and documents,
+        too many [UNK], or an `output` made with other options (the message lists them).
     """
     chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)

@@ -66,7 +66,7 @@ class _Part(NamedTuple):
 def article(
     page: Page, site: wikitext.Site, min_characters: int, hole: str, dropped: Counter
 ) -> list[str]:
-    """Return the sentences of a page, [] where it is no article or has too little text.
+    """Return the sentences of a page, [] where it is not an article or has too little text.
 
     Args:
       page: from `wikipedia_dump`.

@@ -343,7 +343,7 @@ def parts_named(what: str, num_blocks: int) -> list[int]:
             found += range(first + 1, last + 2)
         else:
             raise UserError(
-                f"freeze: {name!r} is no part; parts are embeddings, "
+                f"freeze: {name!r} is not a part; parts are embeddings, "
                 f"blocks:0-{num_blocks - 1} (or fewer), pooler"
             )
     return found

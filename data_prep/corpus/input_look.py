@@ -138,16 +138,16 @@ def check(paths: list[str], max_tokens: int = 0, pairs: bool = True) -> None:
       pairs: whether rows are pairs of segments, which one document cannot give.
 
     Raises:
-      UserError: it is no plain text, or no corpus of sentences; with what it looks like.
+      UserError: it is not plain text, or no corpus of sentences; with what it looks like.
     """
     found = look(paths)
     reason = other_format(found)
     if reason and not max_tokens:
-        raise UserError(f"the input is no plain text: {reason}. It has {found}")
+        raise UserError(f"the input is not plain text: {reason}. It has {found}")
     reason = reason or (max_tokens and fault(found, max_tokens, pairs))
     if reason:
         raise UserError(
-            f"the input is no corpus of one sentence a line and a blank line between documents: "
+            f"the input is not a corpus of one sentence a line and a blank line between documents: "
             f"{reason}. It has {found}. Pass --accept_input to go on all the same"
         )
 

@@ -23,7 +23,7 @@ _LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for 
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 _MOST_SEEN = 1 << 24  # bytes by which an encoding is advised
 _NOT_WINDOWS = set("\udc81\udc8d\udc8f\udc90\udc9d")  # no letters of CP1252
-INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
+INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are not UTF-8
 
 
 def text_lines(path: str, invalid_utf8: str = "", counts: Counter | None = None) -> Iterator[str]:
@@ -51,7 +51,7 @@ def decode_lines(
     Args:
       lines: the file, or its lines.
       name: what errors call it.
-      invalid_utf8: of INVALID_UTF8, what becomes of bytes that are no UTF-8: U+FFFD or nothing.
+      invalid_utf8: of INVALID_UTF8, what becomes of bytes that are not UTF-8: U+FFFD or nothing.
         "" of commands that have no such option: an error that does not name it.
       counts: gets under "invalid_utf8" how many lines had such bytes.
 
@@ -93,7 +93,7 @@ def _way_to_utf8(line: bytes, more: Iterator[bytes], in_utf8: bool) -> str:
     strange = re.findall("[\udc80-\udcff]", text)
     if in_utf8 or len(re.findall("[^\0-\x7f\udc80-\udcff]", text)) > len(strange):
         return "other letters of the file are; mend the line"
-    # In western Europe few letters have marks; in other alphabets most are no ASCII.
+    # In western Europe few letters have marks; in other alphabets most are not ASCII.
     few = len(re.findall(rb"[\x80-\xff]", content)) <= len(re.findall(rb"[A-Za-z]", content))
     western = few and _NOT_WINDOWS.isdisjoint(strange)
     known = "for example with: iconv -f CP1252 -t UTF-8"

@@ -56,7 +56,7 @@ def earlier(
     if not storage.exists(path):
         return None
     if not storage.is_remote(path) and not os.path.isfile(path):
-        raise UserError(f"{path} is in the way: it is no file; choose another output")
+        raise UserError(f"{path} is in the way: it is not a file; choose another output")
     try:
         content = storage.read_json(path)
         differences = list(_differences(content[field] if field else content, options))

@@ -377,7 +377,7 @@ def _file_system(path: str):
         raise UserError(f"{path} needs: pip install 'official-bert[{extra}]'") from None
     except ValueError:
         raise UserError(
-            f"{path}: {scheme}:// is no kind of path that is known here; there are "
+            f"{path}: {scheme}:// is not a kind of path that is known here; there are "
             f"{', '.join(_EXTRAS)}, and local paths"
         ) from None
     except OSError as error:

@@ -73,7 +73,7 @@ def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str,
     Args:
       gold: 0/1 [examples, labels].
       ranked: [examples, labels], any numbers that are higher for what is likelier.
-      ks: only those below the number of labels; all labels at once are no choice.
+      ks: only those below the number of labels; all labels at once are not a choice.
     """
     order, scores = np.argsort(-ranked, axis=1, kind="stable"), {}
     for k in (k for k in ks if k < gold.shape[1]):

@@ -74,7 +74,7 @@ class SplitTask(FileTask):
           class_column: each class in it is held out by itself; "": all rows together.
 
         Raises:
-          UserError: a wanted column of a row is no text, or no row is left for the split.
+          UserError: a wanted column of a row is not text, or no row is left for the split.
         """
         path, part = self.source(split)
         left = False

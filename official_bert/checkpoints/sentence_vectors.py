@@ -83,7 +83,7 @@ class SentenceVectors:
     def prepared(self, text: str, prompt: str) -> str:
         """Return the text as the tokeniser gets it."""
         text = prompt + text
-        # Letter by letter as the library does: a word's last sigma is no special case.
+        # Letter by letter as the library does: a word's last sigma is not a special case.
         return "".join(map(str.lower, text)) if self.lower_case else text
 
     def pooled(self, states, input_mask, of_prompt: int = 0):

@@ -362,7 +362,7 @@ def _readable_errors(path: Path):
             raise UserError(f"{path}: who read this pipe has ended") from error
         name = os.fsencode(path).decode("utf-8", "replace")
         if isinstance(error, ValueError | TypeError) and name != str(path):
-            raise UserError(f"{path}: its name is no UTF-8, as it must be here") from error
+            raise UserError(f"{path}: its name is not UTF-8, as it must be here") from error
         raise
 
 

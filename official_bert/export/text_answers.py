@@ -52,7 +52,7 @@ def class_of(row, problem: str, labels: list) -> dict:
 
 def decode_outputs(tokenizer, outputs: list[dict]) -> list[dict]:
     """Return {"output": text} of each, from its "output_ids", -1 behind the end."""
-    entries = tokenizer.vocab_size  # a padded table has rows that are no words
+    entries = tokenizer.vocab_size  # a padded table has rows that are not words
     rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)
     return [{"output": tokenizer.decode(row)} for row in rows]
 

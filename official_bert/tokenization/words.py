@@ -72,7 +72,7 @@ class WordTokenizer(Tokenizer):
         return " ".join(self.vocab[index] for index in ids if index not in left_out)
 
     def write(self, folder: str | os.PathLike) -> None:
-        raise UserError("word vectors are no model folder; keep their file")
+        raise UserError("word vectors are not a model folder; keep their file")
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         return [

@@ -264,7 +264,7 @@ def test_nothing_matches(tmp_path):
 
 def test_a_file_of_something_else_is_named(tmp_path):
     (tmp_path / "a.tfrecord").write_bytes(b"this is not a TFRecord file at all")
-    with pytest.raises(UserError, match=r"a.tfrecord is no TFRecord file"):
+    with pytest.raises(UserError, match=r"a.tfrecord is not a TFRecord file"):
         open_records(str(tmp_path / "a.tfrecord"))
     (tmp_path / "b.tfrecord").write_bytes(b"")
     with pytest.raises(UserError, match="hold no examples"):

@@ -46,7 +46,7 @@ _FIXED = {
     "nbsp": " ", "spaces": " ", "'s": "'s", "'": "'", "·": " · ", "!": "|", "pipe": "|", "=": "=",
 }  # fmt: skip
 
-# Elements whose contents are no passage. Others (b, i, sub, span, blockquote, ...) are transparent.
+# Elements whose contents are not a passage. Others (b, i, sub, span, ...) are transparent.
 _DROPPED_TAGS = {
     "ref": "references", "references": "references", "table": "tables", "math": "formulas",
     "chem": "formulas", "gallery": "images", "imagemap": "images", "timeline": "images",
@@ -303,7 +303,7 @@ def _blocks(text: str, dropped: Counter):
 
 
 def _paragraph(line: str, dropped: Counter) -> str:
-    """Return a paragraph of extracted text cleaned, or "" where it is no passage."""
+    """Return a paragraph of extracted text cleaned, or "" where it is not a passage."""
     line = re.sub(r"'{2,}", "", line.replace(_LIST_LINE, ""))
     line = lost_words.holes(" ".join(line.split()))
     line = _EMPTY_BRACKETS.sub("", line)

@@ -71,7 +71,7 @@ def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
     """JSON rows hold any type; a text must be one.
 
     Raises:
-      UserError: one of the columns is no string; `where` names the row.
+      UserError: one of the columns is not a string; `where` names the row.
     """
     for column in columns:
         if not isinstance(row[column], str):
@@ -162,7 +162,7 @@ def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
     U+FFFD.
 
     Raises:
-      UserError: a line is no JSON object.
+      UserError: a line is not a JSON object.
     """
     for number, line in lines:
         row = parse_json(line, f"{lines.name} line {number}") if line.strip() else None
@@ -173,7 +173,7 @@ def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
     """Yield (number from 1, object) of each row of one JSON value, whichever way it holds them.
 
     Raises:
-      UserError: it is no JSON, or no rows.
+      UserError: it is not JSON, or no rows.
     """
     text = "\n".join(line for _, line in lines)
     value = whole_characters(parse_json(text, lines.name, None), text)

@@ -2,7 +2,7 @@
 
 Blank lines stand between sentences, -DOCSTART- (CoNLL-2003) or "# newdoc" (CoNLL-U) between
 documents. A first column that counts the tokens (CoNLL-U, GermEval) holds no words; its ranges
-("1-2") and empty nodes ("1.1") are no tokens of their own. Lines that begin with "#" before a
+("1-2") and empty nodes ("1.1") are not tokens of their own. Lines that begin with "#" before a
 sentence are comments, unless they can be tokens.
 """
 

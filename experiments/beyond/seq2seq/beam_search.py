@@ -31,7 +31,7 @@ def search(
       step: function of (int32 [B * beams], int32 scalar place, state) -> (scores of the next token
         [B * beams, V], state); the beams of a row lie beside each other.
       state: nested tensors [B * beams, ...], of before the first token.
-      first: int32 [B], what the texts begin with; it is no part of them.
+      first: int32 [B], what the texts begin with; it is not a part of them.
       end: int32 [B], what ends them.
       longest: tokens of a text at most, its end among them.
       beams: texts that are followed at a time.

@@ -87,7 +87,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
         raise UserError(f"{name}: no revision {revision} at {address}") from None
     except errors.HFValidationError:
         raise Absent(f"no name that a model of {address} can have") from None
-    except Exception as error:  # of the network, of the hub, or something that is no hub
+    except Exception as error:  # of the network, of the hub, or something that is not a hub
         told = f"{address} cannot be asked ({_why(error)})"
         if kept := _kept(name, revision, pickle):
             warnings.warn(f"{name}: {told}; the copy in {kept} is read", stacklevel=2)

@@ -91,7 +91,7 @@ def read_pickle(path: str) -> dict[str, np.ndarray]:
     size, found = os.path.getsize(path), {}
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
-            raise UserError(f"{path}: {str(name)[:80]!r} is no tensor")
+            raise UserError(f"{path}: {str(name)[:80]!r} is not a tensor")
         # A view of a single number can have any shape.
         if tensor.layout != torch.strided or math.prod(tensor.shape) > size:
             raise UserError(f"{path}: tensor {name} is larger than the file")

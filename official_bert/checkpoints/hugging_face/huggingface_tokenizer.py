@@ -173,7 +173,7 @@ def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, 
     for index in decoder:
         token = field(decoder, index, dict, f"{path}: added_tokens_decoder")
         if not index.isdecimal():
-            raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is no id")
+            raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is not an id")
         where = f"{path}: added_tokens_decoder: {index}"
         flags = {name: bool(token.get(name)) for name in (*tokenizer_json.FLAGS, "special")}
         found[int(index)] = {"content": field(token, "content", str, where), **flags}

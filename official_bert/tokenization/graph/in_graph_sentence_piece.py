@@ -68,7 +68,7 @@ class InGraphSentencePiece(TextsToPieces):
         character = tf.concat([character, [tf.size(sizes)]], 0)
         begin, end = (first + tf.cast(place.values, tf.int32) for place in (starts, ends))
         starts = tf.gather(character, begin)  # [P]
-        # The blank that the library puts before a text is no byte of it.
+        # The blank that the library puts before a text is not a byte of it.
         ends = tf.where(end > begin, tf.gather(character, tf.maximum(end - 1, 0)) + 1, starts)
 
         parts, behind = tf.gather(self._parts, ids.values), tf.gather(self._behind, ids.values)

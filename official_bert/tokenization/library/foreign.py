@@ -95,7 +95,7 @@ class LibraryTokenizer(Tokenizer):
         return self.contents
 
     def _encoding(self, text: str):
-        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text: "?"
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is not text: "?"
         with tokenizer_json.no_panic(f"the library tokenizers cannot encode {text[:50]!r}"):
             return self._library.encode(text, add_special_tokens=False)
 

@@ -57,7 +57,7 @@ class WordEndTokenizer(LibraryTokenizer):
           merges: with pieces only.
 
         Raises:
-          UserError: a file is missing or damaged, or what a merge makes is no piece.
+          UserError: a file is missing or damaged, or what a merge makes is not a piece.
         """
         where = "vocabulary"
         if isinstance(vocab, str | os.PathLike):
@@ -119,6 +119,6 @@ class WordEndTokenizer(LibraryTokenizer):
         return [self.merges]
 
     def _pieces(self, word: str) -> list:
-        # A lone surrogate is no text: one unknown character.
+        # A lone surrogate is not text: one unknown character.
         word = word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return self._library.model.tokenize(word)

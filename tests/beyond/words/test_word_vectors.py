@@ -61,7 +61,7 @@ def test_files_that_do_not_end_or_begin(tmp_path, read):
     (tmp_path / "zeros.txt").write_bytes(bytes(1 << 21))
     for name, message in (
         ("half.txt.gz", "cannot be read"),
-        ("pipe.txt", "is no file"),
+        ("pipe.txt", "is not a file"),
         ("empty.txt", "no word vectors|some numbers"),
         ("zeros.txt", "line 1: expected a word and some numbers"),
     ):

@@ -133,7 +133,7 @@ def test_every_command_writes_where_it_is_told(remote, tmp_path, monkeypatch):
 
 def test_what_cannot_reach_a_path_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="ram:// is no kind of path that is known here"):
+    with pytest.raises(UserError, match="ram:// is not a kind of path that is known here"):
         storage.exists("ram://bucket/a")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(UserError, match=r"pip install 'official-bert\[gcs\]'"):
