@@ -16,17 +16,19 @@ Each row between
     <!-- verdicts -->
 
 and the end that links to a report begins with how many of the paper's claims were reproduced there,
-reproduced in part, were not, and are open; what it says beside that is left as it is. "speed" is
-read from benchmarks/results, "both" compares BERT with LTR & No NSP in all tables.
+reproduced in part, were not, and are open; what it says beside that is left as it is. "speed",
+"gpu" and "cost" are read from benchmarks/results, "both" compares BERT with LTR & No NSP in all
+tables.
 docs/images/gaps.svg is README's figure (`docs.gaps`).
 """
 
+import functools
 import json
 import re
 from pathlib import Path
 
 from data_prep.jobs import storage
-from docs import gaps
+from docs import gaps, gpu_figures
 from experiments import report
 from experiments.tables.planning.claims import (
     NOT_DECIDED,
@@ -46,7 +48,7 @@ RESULTS = ROOT / "experiments" / "results"
 GAPS = ROOT / "docs" / "images" / "gaps.svg"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(
-    r"(<!-- (verdicts|speed|both|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S
+    r"(<!-- (verdicts|speed|gpu|cost|both|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S
 )
 _TABLE = re.compile(r"(?:^\|.*\n)*^\|.*", re.M)
 _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]* \|")
@@ -74,10 +76,8 @@ def fill(text: str, name: str = "") -> str:
         begin, kind, columns, end = match.groups()
         if kind == "verdicts":
             table = _REPORT.sub(_counted, match[0][len(begin) : -len(end)].strip())
-        elif kind == "speed":
-            table = "\n".join(markdown_table(speed()))
-        elif kind == "both":
-            table = "\n".join(markdown_table(both_tasks()))
+        elif kind in _RULED:
+            table = "\n".join(markdown_table(_RULED[kind]()))
         elif kind.endswith(".md"):
             table = _TABLE.findall((RESULTS / kind).read_text("utf-8"))[int(columns) - 1]
         else:
@@ -157,6 +157,14 @@ def speed() -> list[list[str]]:
         ],
         ["text to records, one core, duplication 5", rates[0], f"the original {rates[1]}"],
     ]
+
+
+_RULED = {
+    "speed": speed,
+    "both": both_tasks,
+    "gpu": functools.partial(gpu_figures.steps, ROOT),
+    "cost": functools.partial(gpu_figures.costs, ROOT),
+}
 
 
 def _mean(cell: dict, column: dict) -> str:
