@@ -47,7 +47,7 @@ _HOME_OF = {
     "SentencePieceTokenizer": "tokenization",
     "WordEndTokenizer": "tokenization",
 }
-# Names that a `.keras` file may hold.
+# What a `.keras` file may name.
 _OF_KERAS = {
     "BertEncoder": "encoder",
     "BertPretrainer": "pretraining",

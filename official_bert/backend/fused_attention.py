@@ -19,6 +19,7 @@ from official_bert.backend import place_hash
 
 _MESH: contextvars.ContextVar = contextvars.ContextVar("mesh", default=None)
 SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
+AMPERE = 8  # compute capability
 NEAR = 2e-2  # of float32; bfloat16 has 8 bits
 
 
@@ -124,6 +125,20 @@ def _say_once(reason):
     print(told, file=sys.stderr, flush=True)
 
 
+def widths() -> tuple[int, ...]:
+    """Return the widths of heads that the kernels may be taken for on this machine."""
+    import jax
+
+    from official_bert.backend import jax_kernels, pallas_attention
+
+    since_ampere = (
+        os.environ.get(SWITCH) != "plain"
+        and jax_kernels.on_nvidia()
+        and float(jax.devices()[0].compute_capability) >= AMPERE
+    )
+    return pallas_attention.WIDTHS if since_ampere else ()
+
+
 @functools.cache
 def refusal(length: int, width: int, wide: bool, rate: float) -> str:
     """Say why the kernels are not taken on this GPU; "" where they are.
@@ -140,7 +155,7 @@ def refusal(length: int, width: int, wide: bool, rate: float) -> str:
 
     if os.environ.get(SWITCH) == "plain":
         return f"{SWITCH}=plain"
-    if float(getattr(jax.devices()[0], "compute_capability", 0)) < 8:
+    if float(getattr(jax.devices()[0], "compute_capability", 0)) < AMPERE:
         return f"{jax.devices()[0].device_kind} is not a GPU of NVIDIA since Ampere"
     try:
         from official_bert.backend import pallas_attention

@@ -167,7 +167,8 @@ def is_blank(char: str) -> bool:
 
 
 def is_punctuation(char: str) -> bool:
-    """Return whether a character is Unicode's punctuation, or ASCII's but letters and digits."""
+    """Return all of Unicode's punctuation, and every ASCII sign that is no letter or digit ($, +,
+    ~)."""
     if char < "\x80":
         return "!" <= char <= "~" and not char.isalnum()
     return unicodedata.category(char).startswith("P")

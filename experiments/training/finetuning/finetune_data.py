@@ -91,6 +91,12 @@ class FinetuningBatches:
             flops += self._start.training_flops(self._config, rows, length)
         return trainer.read(tables), examples, tokens, flops
 
+    @property
+    def rows(self):
+        """The rows of a batch; an example of multiple choice has several."""
+        ids = next(iter(self.batches.from_step(0, 1)))["input_ids"]
+        return ids.size // ids.shape[-1]
+
     def position(self, step):
         epoch, batch = divmod(step, self.batches.steps_per_epoch)
         return {"epoch": epoch, "batch": batch}

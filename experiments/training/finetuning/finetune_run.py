@@ -13,7 +13,7 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings import options
 from experiments.training.start import preflight, reuse_head
 from experiments.training.start.examples import class_weights_of, read_others
-from experiments.training.step import loop, session
+from experiments.training.step import device_choices, loop, session
 from experiments.training.step.backend import distribution
 from experiments.training.step.evaluation import TaskEvaluator
 from official_bert.checkpoints import model_folder
@@ -52,6 +52,11 @@ def run(kind, config, folder, progress, task, examples):
 
     weights = class_weights_of(config, task, train.features)
     feed = finetune_data.FinetuningBatches(config, start, train, weights)
+    config, told = device_choices.of_finetuning(
+        config, start.bert, feed, strategy, distribution.memory(strategy)
+    )
+    if told and progress:
+        commands.say(told)
     steps_per_epoch = feed.batches.steps_per_epoch
     num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
     for one in config.model_options:

@@ -8,7 +8,7 @@ from data_prep.jobs import commands
 from experiments.training.pretraining import heldout
 from experiments.training.pretraining.pretrain_feed import PretrainingBatches
 from experiments.training.settings.options import prepared
-from experiments.training.step import loop, session
+from experiments.training.step import device_choices, loop, session
 from experiments.training.step.backend import distribution
 from official_bert.common.files import remove
 from official_bert.objectives import objective
@@ -21,6 +21,12 @@ def run(kind, config, folder, progress, records, began=None):
     started = time.perf_counter()
     strategy = distribution.strategy_of(config)
     start = kind.of_pretraining(config)
+    memory = distribution.memory(strategy)
+    config, chosen, told = device_choices.of_pretraining(
+        config, start.bert, records, strategy, memory
+    )
+    if told and progress:
+        commands.say(told)
     if config.init_from and progress:
         commands.say(start.about_heads(config))
     objectives = tuple(map(objective, config.objectives))
@@ -40,7 +46,7 @@ def run(kind, config, folder, progress, records, began=None):
         return model
 
     key = "pretrain", start.bert, objectives, config.remat, tuple(part.key for part in added)
-    trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
+    trainer = session.make_trainer(config, key, build, strategy, train_metrics=True, **chosen)
     trainer.set_schedule(
         config.learning_rate, config.warmup_steps, config.num_train_steps, config.decay_steps
     )

@@ -50,7 +50,8 @@ class TrainingConfig:
     # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
     bias_correction: bool = False
     clip_norm: float = 1.0
-    gradient_accumulation: int = 1  # micro-batches a step
+    # Micro-batches a step; 1: on JAX with a GPU, as few as its memory asks for.
+    gradient_accumulation: int = 1
     distribute: str = "one_device"
     # On JAX: "weights" divides weights and optimiser among the devices; the steps are the same.
     shard: str = bookkeeping("")
@@ -104,8 +105,8 @@ class PretrainConfig(TrainingConfig):
     num_decay_steps: int = -1
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
-    # Written as in official_bert.objectives, the language model first: masked_lm alone is "No NSP",
-    # next_token is for models that read left to right.
+    # As official_bert.objectives writes them, the language model first: masked_lm alone is "No
+    # NSP", next_token is for models that read left to right.
     objectives: tuple[str | dict, ...] = objectives.BERT
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = place()
@@ -115,8 +116,9 @@ class PretrainConfig(TrainingConfig):
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = "adamw"
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
-    # On JAX, accelerators hold the records and make the masks; the batches are the same.
-    records_on_device: bool = bookkeeping(False)
+    # On JAX, accelerators hold the records and make the masks; the batches are the same. None: on a
+    # GPU whose memory they fit.
+    records_on_device: bool | None = bookkeeping(None)
     steps_per_loop: int = bookkeeping(0)  # steps inside one compiled call; 0: about one second
     eval_every: int = bookkeeping(0)  # steps; 0: at the end of each phase
     max_heldout_examples: int = 0  # 0: all

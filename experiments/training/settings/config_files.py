@@ -39,7 +39,7 @@ SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoi
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
 _TASK_OPTIONS = "task_options."
-# Arguments of a function that runs a configuration, besides its options.
+# What a function that runs a configuration is given besides its options.
 _SET_BY_COMMANDS = ("config", "ablation", "workdir", "quiet", "command", "began", "lock")
 
 
@@ -190,7 +190,7 @@ def help_of(config, source):
 def _entries(node, flag):
     """(flag, value, type, comment) of each field, those inside other fields included.
 
-    The first of several alike (phases, variants) is listed in full, the others where they differ.
+    Of several alike (phases, variants) the first is listed in full, the others where they differ.
     """
     comments, hints = {}, typing.get_type_hints(type(node))
     for kind in reversed(type(node).__mro__[:-1]):
@@ -303,9 +303,26 @@ def config_from_flags(kind):
 
     Raises: UserError where --config is missing or wrong, or no `kind`.
     """
+    return _from_flags(_source(), kind)
+
+
+def configs_from_flags(kind):
+    """Return {source: configuration} of a --config that may name several, with commas between.
+
+    Raises: UserError, see `config_from_flags`.
+    """
+    sources = filter(None, map(str.strip, _source().split(",")))
+    return {source: _from_flags(source, kind) for source in sources}
+
+
+def _source():
     if not flags.FLAGS.config:
         raise UserError(f"--config is missing; choose a file, for example one of {known()}")
-    config = load_config(flags.FLAGS.config)
+    return flags.FLAGS.config
+
+
+def _from_flags(source, kind):
+    config = load_config(source)
     if not isinstance(config, kind):
         given = type(config).__name__
         raise UserError(f"--config gives a {given}; this command needs {kind.__name__}")

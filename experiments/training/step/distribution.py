@@ -1,7 +1,7 @@
 """Devices of training: one device, several of one machine, several machines, or a TPU.
 
-The training loop (`trainer`) is written once against `tf.distribute`. The differences between the
-strategies are here: how each is made, how a batch is divided among replicas, who writes files.
+The training loop (`trainer`) is written once against `tf.distribute`. What differs between the
+strategies is here: how each is made, how a batch is divided among replicas, who writes files.
 """
 
 import contextlib
@@ -92,6 +92,10 @@ def devices(strategy):
         "kind": "GPU" if tf.config.list_logical_devices("GPU") else "CPU or TPU",
         "cpus": os.cpu_count(),
     }
+
+
+def memory(strategy):
+    """Return nothing: what follows from a GPU's memory is chosen on JAX."""
 
 
 def make_deterministic():

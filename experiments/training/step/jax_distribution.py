@@ -1,9 +1,8 @@
 """Devices of training on JAX: one device, or all of this machine's, each with its rows of a batch.
 
-The twin of `distribution`, which is for TensorFlow. A step is written for the whole batch, and XLA
-divides it: weights are on every device, rows are split, sums over the batch become sums over
-devices. So any number of devices draws the same dropout masks and takes the same step, but for
-rounding.
+What `distribution` is for TensorFlow. A step is written for the whole batch, and XLA divides it:
+weights are on every device, rows are split, sums over the batch become sums over devices. So any
+number of devices draws the same dropout masks and takes the same step, but for rounding.
 
 Records may lie on the devices as arrays (`DeviceBatches`): the host then only says which rows a
 step reads. On one GPU a small model takes more sequences a second than a host can parse and copy.
@@ -31,6 +30,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from data_prep.pretraining.reading import jax_masking, philox, record_sets
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules
 from data_prep.pretraining.reading.numpy_batches import numpy_batches, reading_order
+from experiments.training.step.device_choices import Memory
 from official_bert.backend import fused_attention
 from official_bert.common.errors import UserError
 
@@ -158,6 +158,13 @@ def same_everywhere(strategy, number):
 def explained(strategy):
     """There is no other process that could end."""
     return contextlib.nullcontext()
+
+
+def memory(strategy):
+    """Return the `device_choices.Memory` of one of a strategy's GPUs; None without a GPU."""
+    first = strategy.mesh.devices.flat[0]
+    limit = (first.memory_stats() or {}).get("bytes_limit") if first.platform == "gpu" else None
+    return Memory(first.device_kind, limit, fused_attention.widths()) if limit else None
 
 
 def make_deterministic():

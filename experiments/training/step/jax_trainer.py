@@ -18,10 +18,6 @@ from experiments.training.step.trainer_state import TrainerState, padded_to_a_mu
 from official_bert.backend.compiled import jitted
 from official_bert.randomness import make_seed
 
-# Steps of one compiled call. A call of fewer runs the same program and stops sooner: another one
-# might round differently, and a continued run would not have the bits of an uninterrupted one.
-_STEPS = 16
-
 
 class JaxTrainer(TrainerState):
     """A `TrainerState` with the compiled functions that train and evaluate its model.
@@ -63,9 +59,12 @@ class JaxTrainer(TrainerState):
     def train_from(self, iterator, steps, without=()):
         """See `TrainerState`; the batches are dicts of arrays [rows, ...], all of one shape."""
         tables = []
+        # A call of fewer runs the same program and stops sooner: another one might round
+        # differently, and a continued run would not have the bits of an uninterrupted one.
+        most = self.options.steps_of_a_call
         while steps > 0:
-            count = min(steps, _STEPS)
-            batches = stacked(iterator, count, _STEPS, self.options.accumulation)
+            count = min(steps, most)
+            batches = stacked(iterator, count, most, self.options.accumulation)
             steps -= count
             # While the device works on these, the next ones are read.
             last = count - 1 if steps == 0 else -1

@@ -1,5 +1,5 @@
 """`TrainerState`: a model, its optimiser and their numbers, alike on every backend, and what is
-asked of a trainer. The compiled functions are in `trainer` (TensorFlow) and `jax_trainer`.
+asked of a trainer. What is compiled is in `trainer` (TensorFlow) and `jax_trainer`.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ class StepOptions:
     epsilon: float = 1e-6
     clip_norm: float = 1.0
     accumulation: int = 1  # micro-batches a step
+    steps_of_a_call: int = 16  # of one compiled call on JAX, at most
     jit_compile: bool = False
     fixed_shapes: bool = False  # False: one compiled function for all lengths
     optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
