@@ -1,24 +1,16 @@
 """The cost of an experiment before it runs: FLOPs from shapes, seconds from a measured step."""
 
 import dataclasses
-import functools
 import os
-import time
 from collections.abc import Callable
 
 from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning.step_rate import measured_rate
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
 from experiments.training.settings.config_values import from_dict
-from experiments.training.settings.flops import RATE, pretrain_flops, training_flops
+from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.start import starts
-from official_bert.backend.tensorflow_start import import_tensorflow
-from official_bert.config import BertConfig
 
-_BUDGET = 3e10  # FLOPs of a step that is timed
-# What a step's time depends on.
-SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-         "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
-         "attention_probs_dropout_prob")  # fmt: skip
 START_SECONDS = 8.0  # model, compilation and checkpoints of one run
 # Mean pieces of a paragraph and of a question in SQuAD's training data, vocabularies of 8,192 to
 # 30,522 pieces.
@@ -69,56 +61,6 @@ def readable_bytes(value: float) -> str:
     return f"{value / 1e3:,.0f} kB"
 
 
-def measured_rate(bert, length: int, batch: int, say: Callable = print) -> float:
-    """Return FLOPs a second of training this shape on this machine, from one timed step, of which
-    `say` takes a line before; shapes of the same sizes are timed once.
-
-    A step of too many FLOPs is timed with a smaller batch, then with fewer layers: the rate of a
-    large matrix product does not depend on how many there are.
-    """
-    # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
-    sizes = {name: getattr(bert, name) for name in SIZES}
-    # A row of the vocabulary costs memory, not time: the table is looked up.
-    sizes["vocab_size"] = min(bert.vocab_size, 1000)
-    return _timed(BertConfig(**sizes), length, batch, say)
-
-
-@functools.cache
-def _timed(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
-    import_tensorflow()
-    import keras
-    import numpy as np
-
-    from official_bert.optimization import BertAdamW
-    from official_bert.pretraining import BertPretrainer
-
-    layers, width = bert.num_hidden_layers, bert.hidden_size
-    say(f"  times a step: {layers} deep, {width} wide, {batch} rows of {length} tokens")
-    while batch > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
-        batch = max(1, batch // 2)
-    while bert.num_hidden_layers > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
-        bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
-    positions = max(1, round(0.16 * length))
-    batch_of = {
-        "input_ids": np.ones((batch, length), np.int32),
-        "input_mask": np.ones((batch, length), np.int32),
-        "segment_ids": np.zeros((batch, length), np.int32),
-        "masked_lm_positions": np.tile(np.arange(positions, dtype=np.int32), (batch, 1)),
-        "masked_lm_ids": np.ones((batch, positions), np.int32),
-        "masked_lm_weights": np.ones((batch, positions), np.float32),
-        "next_sentence_labels": np.zeros((batch, 1), np.int32),
-    }
-    model = BertPretrainer(bert)
-    # TensorFlow without XLA, as in training; JAX needs XLA.
-    model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
-    best = float("inf")
-    for _ in range(4):  # the first one compiles
-        start = time.perf_counter()
-        model.train_on_batch(batch_of)
-        best = min(best, time.perf_counter() - start)
-    return training_flops(bert, batch, length, positions) / best
-
-
 @dataclasses.dataclass(frozen=True)
 class Estimate:
     """Work of one cell: FLOPs, seconds of one worker, bytes that stay on disk; apart from `flops`
@@ -143,27 +85,32 @@ def estimate(
     positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
     found = {}
     for cell in plan.cells:
-        theirs = 0.0
         if cell.kind != "pretrain" and cell.name not in plan.shapes:  # no network is trained
             found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
             continue
+        flops = theirs = took = 0.0
         if cell.kind == "pretrain":
             config = from_dict(PretrainConfig, cell.config)
-            bert, length = resolve_bert(config.bert), config.phases[0].max_seq_length
-            flops = pretrain_flops(config, positions)
-            if beside := plan.beside.get(cell.name):
-                theirs = pretrain_flops(config, positions, beside)
+            bert = resolve_bert(config.bert)
             size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * bert.num_parameters
+            beside, work = plan.beside.get(cell.name), []
+            for phase in config.phases:
+                one = dataclasses.replace(config, phases=(phase,))
+                own = pretrain_flops(one, positions)
+                more = pretrain_flops(one, positions, beside) if beside else 0.0
+                rows = phase.train_batch_size or config.train_batch_size
+                work.append((own, more, phase.max_seq_length, rows))
         else:
             config = from_dict(FinetuneConfig, cell.config)
-            (bert, flops), length = plan.shapes[cell.name], config.max_seq_length
+            bert, own = plan.shapes[cell.name]
             kept = config.save_model and bert is not None  # those on word vectors leave no model
             size = (4 * bert.num_parameters if kept else 0) + 1e5
-        reached = starts.of(config).rate
-        if measure and not reached:
-            rate = measured_rate(bert, length, config.train_batch_size, say)
-        took = seconds(flops + theirs, reached if measure and reached else rate)
-        found[cell.name] = Estimate(flops, took, size, theirs)
+            work = [(own, 0.0, config.max_seq_length, config.train_batch_size)]
+        for own, more, length, rows in work:
+            reached = starts.of(config).rate if measure else rate
+            reached = reached or measured_rate(bert, length, rows, say, config.precision)
+            flops, theirs, took = flops + own, theirs + more, took + (own + more) / reached
+        found[cell.name] = Estimate(flops, START_SECONDS + took, size, theirs)
     return found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from data_prep.jobs import commands
 from data_prep.tasks.batches import sample
-from experiments.tables.planning import cost
+from experiments.tables.planning import cost, step_rate
 from experiments.tables.planning import plan as planning
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
@@ -19,13 +19,16 @@ BEST = "best.json"  # beside data that were made: the scores of whoever knows ho
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 
-def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS):
+def dry_run(
+    ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS, price=0.0
+):
     """Return the cells with estimated work, time and disk, and what scores have to beat, as text.
 
     Args:
       workdir, cells: where finished cells are looked for; nothing is written there. "": none are.
       measure: time one step of every shape on this machine.
       share: of `peak` (TFLOP/s of another machine's device) that is reached, in place of measuring.
+      price: of an hour of a device, in any currency; 0 leaves it out.
     """
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     measure = measure and not share
@@ -68,8 +71,12 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
             f"{cost.readable_seconds(total[1])} of one worker, about "
             f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side"
         )
-        source = "at the rate of a training step measured on this machine"
+        place = step_rate.gpu() if measure else None
+        source = "at the rate of a training step measured on "
+        source += f"this machine's {place.kind}" if place else "this machine"
     todo += f", {cost.readable_bytes(total[2])} of disk"
+    if price:
+        todo += f"; {total[1] / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
     lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
     told = origins.differences(grid.statuses().values())
     lines += [f"The runs of this table differ: {line}." for line in told]

@@ -1,14 +1,19 @@
 """Cost of a table: dry runs, and the rate that they go by."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
 from experiments import ablate
-from experiments.tables.planning import cost, plan
+from experiments.configs import table5
+from experiments.tables.planning import cost, plan, step_rate
+from experiments.tables.run.grid import Cell
 from experiments.training.settings import flops
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
+from experiments.training.settings.config_values import to_dict
+from experiments.training.step.device_choices import Memory
 from official_bert.common.errors import UserError
 
 
@@ -48,12 +53,20 @@ def test_dry_run_at_a_share_of_a_peak(tmp_path):
 
 
 def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
-    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch, say: 1e9 * batch)
+    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch, *_: 1e9 * batch)
     ablation = load_config("table5:quickstart")
     found = cost.estimate(plan.plan(ablation), ablation)
-    for name in ("pretrain/BERT/1", "finetune/SNLI/BERT/1-1"):
-        expected = cost.START_SECONDS + found[name].flops / 32e9
-        assert found[name].seconds == pytest.approx(expected)
+    tuned = found["finetune/SNLI/BERT/1-1"]
+    assert tuned.seconds == pytest.approx(cost.START_SECONDS + tuned.flops / 32e9)
+    pretrain, expected, whole = ablation.variant("BERT").pretrain, cost.START_SECONDS, 0.0
+    sizes = {record.name: record.max_predictions_per_seq for record in ablation.records}
+    for phase in pretrain.phases:
+        work = flops.pretrain_flops(dataclasses.replace(pretrain, phases=(phase,)), sizes)
+        whole += work
+        expected += work / 1e9 / (phase.train_batch_size or 32)
+    assert len({phase.train_batch_size for phase in pretrain.phases}) == 2
+    assert found["pretrain/BERT/1"].seconds == pytest.approx(expected)
+    assert found["pretrain/BERT/1"].flops == pytest.approx(whole)
 
 
 def test_a_rate_is_measured_in_a_training_step():
@@ -67,10 +80,40 @@ def test_a_rate_is_measured_in_a_training_step():
     try:
         told = []
         for bert in (BertConfig(**sizes), BertConfig(**sizes, gelu_form="tanh")):
-            assert 0 < cost.measured_rate(bert, 8, 2, told.append) < 1e12
+            assert 0 < step_rate.measured_rate(bert, 8, 2, told.append) < 1e12
         assert told == ["  times a step: 1 deep, 4 wide, 2 rows of 8 tokens"]
     finally:
         tf.config.run_functions_eagerly(False)
+
+
+def test_on_a_gpu_a_dry_run_goes_by_whole_steps_of_it(monkeypatch):
+    """The paper's run on a GPU that is made up: 25 ms for 16,384 tokens, of 512 a fifth more."""
+    asked = []
+
+    def seconds(bert, length, batch, precision, parts, steps):
+        asked.append((bert.num_hidden_layers, length, batch, precision, parts, steps))
+        return 25e-3 * batch * length / 16_384 * (1.2 if length == 512 else 1)
+
+    gpu = Memory("GPU of 80 GB", 60 * 2**30, (64,))
+    monkeypatch.setattr(step_rate, "gpu", lambda: gpu)
+    monkeypatch.setattr(step_rate, "seconds_of_a_step", seconds)
+    paper = table5.get_config("paper")
+    pretrain = dataclasses.replace(paper.variant("BERT").pretrain, distribute="one_device")
+    cell = Cell("pretrain/BERT/1", "pretrain", to_dict(pretrain))
+    planned = SimpleNamespace(cells=[cell], shapes={}, beside={})
+    told = []
+    [one] = cost.estimate(planned, paper, say=told.append).values()
+    assert asked == [
+        (12, 128, 256, "mixed_bfloat16", 1, 16),
+        (12, 512, 256, "mixed_bfloat16", 1, 16),
+    ]
+    expected = 25e-3 * 256 / 16_384 * (900_000 * 128 + 1.2 * 100_000 * 512)
+    # A head of 20 and 77 positions, where the timed steps have 16 in 100.
+    assert one.seconds == pytest.approx(expected, rel=0.01)
+    assert told[0] == (
+        "  times 16 steps on GPU of 80 GB: 12 deep, 768 wide, 256 rows of 128 tokens in 1 "
+        "micro-batch"
+    )
 
 
 def test_flops_by_hand():

@@ -1,0 +1,131 @@
+"""The rate of a training step on this machine, from one that is timed."""
+
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Callable
+
+from experiments.training.settings.config import PretrainConfig
+from experiments.training.settings.flops import training_flops
+from official_bert.backend.tensorflow_start import import_tensorflow
+from official_bert.config import BertConfig
+
+_BUDGET = 3e10  # FLOPs of a step that is timed on a CPU
+# What a step's time depends on.
+SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+         "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
+         "attention_probs_dropout_prob")  # fmt: skip
+
+
+def gpu():
+    """Return the `device_choices.Memory` of the GPU that JAX computes on; None elsewhere."""
+    from experiments.training.step.backend import distribution
+
+    return distribution.memory(distribution.get_strategy("one_device"))
+
+
+def measured_rate(
+    bert, length: int, batch: int, say: Callable = print, precision: str = "float32"
+) -> float:
+    """Return FLOPs a second of training this shape on this machine, from timed steps, of which
+    `say` takes a line before; shapes of the same sizes are timed once.
+
+    On a GPU on JAX these are whole steps as training takes them, some of one compiled call, in the
+    `precision`. On a CPU a step of too many FLOPs is timed in float32 with a smaller batch, then
+    with fewer layers: the rate of a large matrix product does not depend on how many there are.
+    """
+    # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
+    sizes = {name: getattr(bert, name) for name in SIZES}
+    if memory := gpu():
+        return _on_gpu(BertConfig(**sizes), length, batch, precision, memory, say)
+    # A row of the vocabulary costs memory, not time: the table is looked up.
+    sizes["vocab_size"] = min(bert.vocab_size, 1000)
+    return _on_cpu(BertConfig(**sizes), length, batch, say)
+
+
+@functools.cache
+def _on_gpu(bert, length, batch, precision, memory, say) -> float:
+    from experiments.training.step import device_choices
+
+    predictions = _predictions(length)
+    stretch = device_choices.Stretch(batch, length, predictions)
+    config = PretrainConfig(bert=bert, precision=precision)
+    parts = device_choices.micro_batches(config, bert, [stretch], memory)
+    flops = training_flops(bert, batch, length, predictions)
+    steps = device_choices.steps_of_a_call(flops)
+    layers, width, some = bert.num_hidden_layers, bert.hidden_size, device_choices.counted(parts)
+    say(
+        f"  times {steps} steps on {memory.kind}: {layers} deep, {width} wide, {batch} rows of "
+        f"{length} tokens in {some}"
+    )
+    return flops / seconds_of_a_step(bert, length, batch, precision, parts, steps)
+
+
+def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
+    """Return the seconds of a step of pre-training on JAX, one of a compiled call of several."""
+    from experiments.training.step import jax_distribution
+    from experiments.training.step.jax_trainer import JaxTrainer
+    from experiments.training.step.trainer_state import StepOptions
+    from official_bert.pretraining import BertPretrainer
+
+    trainer = JaxTrainer(
+        lambda seed: BertPretrainer(bert, seed=seed),
+        jax_distribution.get_strategy("one_device"),
+        StepOptions(accumulation=parts, steps_of_a_call=steps),
+        precision,
+    )
+    trainer.set_schedule(1e-4, 0, 1_000_000)
+    batches = itertools.repeat(_batch(batch, length))
+    best = float("inf")
+    for _ in range(3):  # the first one compiles
+        start = time.perf_counter()
+        trainer.train_from(batches, steps)
+        best = min(best, time.perf_counter() - start)
+    return best / steps
+
+
+@functools.cache
+def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
+    import_tensorflow()
+    import keras
+
+    from official_bert.optimization import BertAdamW
+    from official_bert.pretraining import BertPretrainer
+
+    layers, width = bert.num_hidden_layers, bert.hidden_size
+    say(f"  times a step: {layers} deep, {width} wide, {batch} rows of {length} tokens")
+    while batch > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
+        batch = max(1, batch // 2)
+    while bert.num_hidden_layers > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
+        bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
+    model = BertPretrainer(bert)
+    # As in training: on TensorFlow without XLA, which JAX needs.
+    model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
+    rows = _batch(batch, length)
+    best = float("inf")
+    for _ in range(4):  # the first one compiles
+        start = time.perf_counter()
+        model.train_on_batch(rows)
+        best = min(best, time.perf_counter() - start)
+    return training_flops(bert, batch, length, _predictions(length)) / best
+
+
+def _predictions(length):
+    return max(1, round(0.16 * length))
+
+
+def _batch(rows, length):
+    """Return a batch of ones: dict of arrays [rows, ...]."""
+    import numpy as np
+
+    ones, positions = np.ones((rows, length), np.int32), _predictions(length)
+    return {
+        "input_ids": ones,
+        "input_mask": ones,
+        "segment_ids": np.zeros((rows, length), np.int32),
+        "masked_lm_positions": np.tile(np.arange(positions, dtype=np.int32), (rows, 1)),
+        "masked_lm_ids": np.ones((rows, positions), np.int32),
+        "masked_lm_weights": np.ones((rows, positions), np.float32),
+        "next_sentence_labels": np.zeros((rows, 1), np.int32),
+    }
