@@ -8,9 +8,11 @@ their reason and tried again by the next call. Pre-training seeds are run one af
 a table that is stopped is whole in the first ones. Leaves in the work folder: report.html (open it
 in a browser), report.md, results.json, plots/, cells/ with every run, and archives/ with what they
 gave, a small file a seed. `--cells` shares the runs of several tables: what two tables have in
-common is done once.
+common is done once. Several tables of one command (`--config=table5:gpu,table6:gpu`) are one grid,
+so that small models share a GPU; each has its report in WORKDIR/NAME/SCALE.
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -28,9 +30,9 @@ from experiments.tables.planning.dry_run import PEAK_TFLOPS, dry_run
 from experiments.tables.reporting import assemble, report
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
-from experiments.tables.run.grid import Grid
+from experiments.tables.run.grid import Grid, joined
 from experiments.training.pretraining.heldout import main_loss
-from experiments.training.settings.config_files import config_from_flags, define_flags
+from experiments.training.settings.config_files import configs_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
@@ -68,43 +70,84 @@ def run(
       UserError: data is missing, the folder holds another experiment, is in use or is remote; or
         what `strict` says.
     """
-    workdir = local_path(workdir)
-    cells = local_path(cells or workdir / "cells")
+    how = {"workers": workers, "retry_failed": retry_failed, "quiet": quiet, "strict": strict}
+    table = (ablation, local_path(workdir), command)
+    return run_together([table], cells or local_path(workdir) / "cells", seeds=seeds, **how)[0]
+
+
+def run_together(
+    tables, cells, *, workers=0, retry_failed=True, quiet=False, strict=False, seeds=()
+):
+    """Run several ablations as one grid, whose workers take cells of any; what two have in common
+    is run once.
+
+    Args:
+      tables: list of (ablation, folder of its report, `command` of `run`).
+      cells, workers, retry_failed, quiet, strict, seeds: see `run`.
+
+    Returns: list of what `run` returns; raises what it raises.
+    """
+    cells = local_path(cells)
     say = (lambda text: None) if quiet else commands.say
-    plan = planning.plan(ablation)
-    rounds = _rounds(seeds, plan)
-    check_outputs(planning.files_read(plan), work=[workdir, cells])
-    with exclusive(workdir):  # of two at once the second would write an older report last
-        _check_config(workdir, ablation)
-        grid = Grid(plan.cells, cells)
+    folders = [local_path(folder) for _, folder, _ in tables]
+    if twice := [str(one) for one in folders if folders.count(one) > 1]:
+        raise UserError(f"two tables have the folder {twice[0]}; run them one after another")
+    plans = [planning.plan(ablation) for ablation, _, _ in tables]
+    for plan in plans:
+        check_outputs(planning.files_read(plan), work=[*folders, cells])
+    with contextlib.ExitStack() as held:
+        for folder, (ablation, _, _) in zip(folders, tables, strict=True):
+            # Of two at once the second would write an older report last.
+            held.enter_context(exclusive(folder))
+            _check_config(folder, ablation)
+        grids = [Grid(plan.cells, cells) for plan in plans]
+        grid = joined({name_of(one): g for (one, _, _), g in zip(tables, grids, strict=True)})
+        rounds = _rounds(seeds, grid)
         started = time.perf_counter()
         shown = _Progress(grid, say)
-        shown.begin(ablation)
-        for row, why in plan.left_out.items():
-            say(f"  {row}: {why}")
-        told = origins.differences(grid.statuses().values())
+        for plan, (ablation, _, _) in zip(plans, tables, strict=True):
+            shown.begin(ablation)
+            for row, why in plan.left_out.items():
+                say(f"  {row}: {why}")
+        told = [line for one in grids for line in origins.differences(one.statuses().values())]
         for line in told:
             say(f"  the runs of this table differ: {line}")
         if strict:
             origins.check(told)
         try:
+            configured = max(ablation.workers for ablation, _, _ in tables)
             grid.run(
-                workers or ablation.workers or default_workers(),
+                workers or configured or default_workers(),
                 retry_failed=retry_failed,
                 on_event=shown,
                 rounds=rounds,
             )
         finally:
-            results = assemble.assemble(ablation, plan, grid, command)
-            paths = report.write(results, workdir)
-            archives.write(grid, workdir / archives.FOLDER)
-        say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
-        return results
+            found = [
+                _write(ablation, folder, plan, Grid(plan.cells, cells), command)
+                for folder, plan, (ablation, _, command) in zip(folders, plans, tables, strict=True)
+            ]
+        for _, paths in found:
+            say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
+        return [results for results, _ in found]
 
 
-def _rounds(seeds, plan) -> set[int] | None:
+def name_of(ablation) -> str:
+    """Return "table5/night", as reports are filed."""
+    return f"{ablation.name}/{ablation.scale}".rstrip("/")
+
+
+def _write(ablation, folder, plan, grid, command):
+    """Write report and archives; return (results, paths of the report)."""
+    results = assemble.assemble(ablation, plan, grid, command)
+    paths = report.write(results, folder)
+    archives.write(grid, folder / archives.FOLDER)
+    return results, paths
+
+
+def _rounds(seeds, grid) -> set[int] | None:
     """Return the rounds of the grid that belong to pre-training seeds, numbers or their texts."""
-    known = {str(cell.round) for cell in plan.cells if cell.round}
+    known = {str(cell.round) for cell in grid.cells.values() if cell.round}
     if unknown := [str(seed) for seed in seeds if str(seed) not in known]:
         seeds = ", ".join(sorted(known, key=int))
         raise UserError(f"--seeds: {unknown[0]} is none of the table's seeds, {seeds}")
@@ -190,18 +233,25 @@ def _check_config(workdir, ablation):
 
 def main(_):
     values = flags.FLAGS
-    config = config_from_flags(Ablation)
+    configs = configs_from_flags(Ablation)
     if values.dry_run:
-        rate = {"share": values.share, "peak": values.peak_tflops}
-        print(dry_run(config, values.workdir, cells=values.cells, **rate))
+        rate = {"share": values.share, "peak": values.peak_tflops, "price": values.price}
+        for config in configs.values():
+            print(dry_run(config, values.workdir, cells=values.cells, **rate))
         return
     commands.required("workdir")
-    places = ("--workdir", "--cells", "--workers")  # where and how, not what
+    places = ("--workdir", "--cells", "--workers", "--config=")  # where and how, not what
     what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
-    command = " ".join(["python -m experiments.ablate", *what, "--workdir=DIR"])
-    results = run(config, **command_flags.values(run), command=command)
-    print(report.text(results, values.workdir))
-    if results["cells"]["failed"]:
+    workdir, tables = local_path(values.workdir), []
+    for source, config in configs.items():
+        folder = workdir / name_of(config) if len(configs) > 1 else workdir
+        command = ["python -m experiments.ablate", f"--config={source}", *what, "--workdir=DIR"]
+        tables.append((config, folder, " ".join(command)))
+    options = command_flags.values(run) | {"cells": values.cells or workdir / "cells"}
+    found = run_together(tables, options.pop("cells"), **options)
+    for results, (_, folder, _) in zip(found, tables, strict=True):
+        print(report.text(results, folder))
+    if any(results["cells"]["failed"] for results in found):
         return 1
 
 
@@ -217,6 +267,7 @@ def _define_flags():
                        lower_bound=0.0, upper_bound=1.0)  # fmt: skip
     flags.DEFINE_float("peak_tflops", PEAK_TFLOPS, "of the device that --share is of; an H100's "
                        "in bfloat16", lower_bound=0.0)  # fmt: skip
+    flags.DEFINE_float("price", 0.0, "of an hour of a device, for the dry run", lower_bound=0.0)
     flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")
 
 

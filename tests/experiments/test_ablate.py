@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -153,6 +154,31 @@ def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
     assert again["rows"] == whole["rows"] and again["verdicts"] == whole["verdicts"]
     first, second = (archives.write(grid, tmp_path / name) for name in ("first", "second"))
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second] != []
+
+
+def test_several_tables_of_one_command_are_one_grid(tables, tmp_path):
+    whole, _, folder, _ = tables
+    first, second = folder.parent / "whole.py", tmp_path / "second.py"
+    text = first.read_text().replace("columns=(HELDOUT_LOSS, ", "columns=(")
+    text = re.sub("claims=.*", "", text).replace('": corpus}', '": corpus, "scale": "fewer"}')
+    second.write_text(text)
+    arguments = [f"--config={first},{second}", f"--workdir={tmp_path}", "--workers=1"]
+    arguments.append(f"--cells={folder.parent / 'whole' / 'cells'}")
+    command = [sys.executable, "-m", "experiments.ablate", *arguments]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "5 cells, 5 finished" in ran.stderr and " start " not in ran.stderr
+    found = [
+        json.loads((tmp_path / "table5" / scale / "results.json").read_text())
+        for scale in ("smoke", "fewer")
+    ]
+    assert found[0]["rows"] == whole["rows"]
+    assert found[1]["rows"][0]["cells"] == {"spam": whole["rows"][0]["cells"]["spam"]}
+    assert found[1]["command"] == f"python -m experiments.ablate --config={second} --workdir=DIR"
+    assert list((tmp_path / "table5" / "fewer" / "archives").glob("seed-*.tar.gz"))
+    twice = [(load_config(str(first)), tmp_path / "x", "")] * 2
+    with pytest.raises(UserError, match="two tables have the folder .*x; run them one after"):
+        ablate.run_together(twice, tmp_path / "cells")
 
 
 def test_runs_of_other_code_are_said_and_refused_on_request(tables, monkeypatch, capfd):

@@ -1,7 +1,7 @@
 """Teachers: trained models that smaller ones learn from (distillation, Hinton et al. 2015).
 
-`distillation` has the student's losses; here is the teacher, and how a student may begin with some
-of its layers.
+What a student compares with is in `distillation`; here is what a teacher is, and how a student may
+begin with some of its layers.
 """
 
 import re

@@ -229,6 +229,37 @@ class Grid:
         return ranks
 
 
+def joined(grids: dict[str, Grid]) -> Grid:
+    """Return one grid of the cells of several in one folder, each result's cell once.
+
+    Args:
+      grids: {name: Grid}; where cells of one name differ, that of the later grid is "NAME: CELL".
+    """
+    names: dict[str, str] = {}  # of keys
+    for table, grid in grids.items():
+        for name in grid.cells:
+            taken = name in names.values()
+            names.setdefault(grid.key(name), f"{table}: {name}" if taken else name)
+    cells: dict[str, Cell] = {}
+    for grid in grids.values():
+        for name, cell in grid.cells.items():
+            new = names[grid.key(name)]
+
+            def renamed(need, rest, grid=grid):
+                return f"@{names[grid.key(need)]}" + f"/{rest}" * bool(rest)
+
+            config = _replace_references(cell.config, renamed)
+            seen = cells.get(new)
+            cells[new] = dataclasses.replace(
+                cell,
+                name=new,
+                config=config,
+                scored=cell.scored or bool(seen and seen.scored),
+                round=min(cell.round, seen.round) if seen else cell.round,
+            )
+    return Grid(cells.values(), next(iter(grids.values())).root)
+
+
 def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:
     """`value` with every "@pretrain/BERT/1//model" made replace("pretrain/BERT/1", "/model").
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from experiments.ablate import _rounds
-from experiments.tables.run.grid import Cell, Grid
+from experiments.tables.run.grid import Cell, Grid, joined
 from experiments.tables.run.pool import FAILED, FINISHED, PENDING
 from official_bert.common.errors import UserError
 
@@ -121,6 +121,38 @@ def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
     assert {s.state for s in other.statuses().values()} == {FINISHED}
     assert other.run(runner=RUNNER)["L2 H128"].result["value"] == 2.5
     assert calls(other, "L2 H128") == 1
+
+
+def test_several_tables_are_one_grid(tmp_path):
+    """What they share is run once; cells of one name that differ have the table's before it."""
+
+    def table(value, last):
+        cells = [
+            Cell("data", "fake", {"value": 1.5}, round=last),
+            Cell("model", "fake", {"sources": ["@data//value.txt"], "value": value}, round=last),
+            Cell(f"task/{last}", "fake", {"sources": ["@model//value.txt"]}, scored=True),
+            Cell(f"other/{last}", "fake", {"needs": "@model"}),
+        ]
+        return Grid(cells, tmp_path)
+
+    grids = {"a/x": table(1, 1), "a/y": table(2, 2), "b": table(2, 3)}
+    grid = joined(grids)
+    assert list(grid.cells) == [
+        *("data", "model", "task/1", "other/1"),
+        *("a/y: model", "task/2", "other/2"),
+    ]
+    assert grid.cells["a/y: model"].needs == ("data",) and grid.cells["data"].round == 1
+    assert grid.cells["other/2"].needs == ("a/y: model",)
+    for one in grids.values():
+        assert {one.key(name) for name in one.cells} <= {grid.key(name) for name in grid.cells}
+    del grid.cells["other/1"], grid.cells["other/2"]  # of a kind that the fake runner lacks
+    grid.run(workers=1, runner=RUNNER, poll_seconds=0.02)
+    ends = {}
+    for name, value in (("a/x", 1), ("a/y", 2), ("b", 3)):
+        again = table(2 if name == "b" else value, value)
+        ends[name] = again.status(f"task/{value}").result["value"]
+        assert calls(again, "data") == calls(again, "model") == 1
+    assert ends == {"a/x": 2.5, "a/y": 3.5, "b": 3.5}
 
 
 def test_a_result_without_the_file_that_others_need_is_refused(tmp_path):
