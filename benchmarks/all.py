@@ -9,7 +9,7 @@ than a tenth off that of the other parts) is measured again. Changes of more tha
 listed, those of this project first. --output keeps what was measured; benchmarks/results makes it
 the committed figures, from which contestants go that are not installed.
 
-What answers a question once (memory) is not run.
+Benchmarks that answer a question once (memory) are not run.
 """
 
 import argparse

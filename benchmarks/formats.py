@@ -2,10 +2,10 @@
 
     BERT_DATA_DIR=... python -m benchmarks.formats --shapes=minilm,base --output=benchmarks/results
 
-As `serving.py`: the same weights and texts for every format, each in a process of its own, in turns
-within one run; latency for one text, throughput for batches of 32 of mixed length. A SavedModel has
-its tokeniser inside; in front of the others stands the library `tokenizers` with the export's own
-`tokenizer.json`, padding to the longest text of the batch.
+Measured as in `serving.py`: the same weights and texts for every format, each in a process of its
+own, in turns within one run; latency for one text, throughput for batches of 32 of mixed length. A
+SavedModel has its tokeniser inside; in front of the others stands the library `tokenizers` with the
+export's own `tokenizer.json`, padding to the longest text of the batch.
 """
 
 import json

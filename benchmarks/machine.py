@@ -135,7 +135,7 @@ def disturbed(rates: dict[str, float]) -> list[str]:
     """Name those whose rate is more than a tenth off the usual one, the median: something ran
     beside them.
 
-    Of two that differ it is the slower one.
+    Where two differ it is the slower one.
 
     >>> disturbed({"a": 466, "b": 239, "c": 463, "d": 452})
     ['b']

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.machine import kept
 from experiments.configs.own_data import get_config
-from experiments.tables.planning.plan import place
+from experiments.tables.planning.checkpoints import place
 from official_bert.common.markdown import markdown_table
 
 RESULTS = Path(__file__).parents[1] / "experiments" / "results" / "own_data"

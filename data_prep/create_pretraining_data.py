@@ -35,7 +35,7 @@ from official_bert.common.json_files import fields_of
 from official_bert.tokenization.library import byte_pair_files
 from official_bert.tokenization.reference import Rules
 
-# What is in the folder of work; all else that a user puts there stays.
+# Contents of the folder of work; all else that a user puts there stays.
 _WORK = re.compile(
     r"(rows|blocks|joined|slices|shards)-.*|tasks\.json|token_store|vocab\.txt|tokenizer\.json|"
     r"spiece\.model"
@@ -81,8 +81,8 @@ def create(
       and, of masked rows, "masked_lm_share", {"asked_for", "reached"}.
 
     Raises:
-      UserError: wrong options or input, an input that is no corpus of sentences and documents, too
-        many [UNK], or an `output` made with other options (the message lists them).
+      UserError: wrong options or input, an input that is not a corpus of sentences and documents,
+        too many [UNK], or an `output` made with other options (the message lists them).
     """
     chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)

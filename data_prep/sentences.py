@@ -118,7 +118,7 @@ def split_files(
         before = None if overwrite else earlier(record, options, output, "options")
         done = before["files"] if before else {}
         _begin(output, record, targets, before, overwrite, lock)
-        # Entries of files that are no input of this call stay, like the files themselves.
+        # Entries of files that are not input of this call stay, like the files themselves.
         entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
         for name, source in targets.items():
             state = _input_state(source)

@@ -120,7 +120,7 @@ def count_words(
     Returns: the words, and counts of "invalid_utf8" (lines) and "too long" (words).
 
     Raises:
-      UserError: as `expand_inputs`, the files are no plain text, or hold no word.
+      UserError: as `expand_inputs`, the files are not plain text, or hold no word.
     """
     rules = Rules(do_lower_case, strip_accents)
     paths = expand_inputs(inputs)
@@ -246,14 +246,14 @@ def main(argv) -> None:
     names = ("kind", "vocab_size", "do_lower_case", "strip_accents", "num_unused", "invalid_utf8")
     names += ("character_coverage", "language_exponent")
     options = {name: FLAGS[name].value for name in names}
-    input_look.look(paths)  # says what is no text before all of it is read
+    input_look.look(paths)  # says what is not text before all of it is read
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
     inputs, outputs = [*places_of(FLAGS.input), *paths], [FLAGS.output, record]
     check_outputs(inputs, outputs=outputs, overwrite=True)
     if not FLAGS.overwrite:
         if all(map(storage.exists, outputs)):
-            # Of two commands at once, one may write the vocabulary last, the other its record.
+            # With two commands at once, one may write the vocabulary last, the other its record.
             earlier(record, options | {"sha256": storage.sha256(FLAGS.output)}, FLAGS.output)
             print(f"{FLAGS.output} is finished already")
             return

@@ -66,7 +66,7 @@ class _Part(NamedTuple):
 def article(
     page: Page, site: wikitext.Site, min_characters: int, hole: str, dropped: Counter
 ) -> list[str]:
-    """Return the sentences of a page, [] where it is no article or has too little text.
+    """Return the sentences of a page, [] where it is not an article or has too little text.
 
     Args:
       page: from `wikipedia_dump`.
@@ -198,7 +198,7 @@ def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
         for stretch in stretches[1:]:
             yield _Part(stretch, 0, None)
         return
-    # What an earlier run had finished is read over, which costs little.
+    # Pages that an earlier run had finished are read over, which costs little.
     stretch = Stretch(dump, *stretches[0])
     batch, size = [], 0
     for page in itertools.islice(stretch.pages(), pages, None):

@@ -4,7 +4,7 @@
     python -m experiments.export --model=runs/spam/model --output=spam_onnx --format=onnx
 
 The first writes exported/spam/1/, which needs tensorflow and tensorflow-text and nothing of this
-project. Settings that are not given are those of training. What it takes and gives is listed at the
+project. Settings that are not given are those of training. Its inputs and outputs are listed at the
 end, and by
 
     saved_model_cli show --dir=exported/spam/1 --all

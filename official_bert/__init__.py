@@ -47,7 +47,7 @@ _HOME_OF = {
     "SentencePieceTokenizer": "tokenization",
     "WordEndTokenizer": "tokenization",
 }
-# What a `.keras` file may name.
+# Names that a `.keras` file may hold.
 _OF_KERAS = {
     "BertEncoder": "encoder",
     "BertPretrainer": "pretraining",

@@ -73,7 +73,7 @@ class BertConfig:
     pad_token_id: int = 0
 
     directions: ClassVar[tuple[str, ...]] = ("bidirectional", "left_to_right")
-    # What its encoder is made of, and the head of its language model.
+    # Parts of its encoder, and the head of its language model.
     parts: ClassVar[str] = "official_bert.layers:Transformer"
     language_model_head: ClassVar[str] = "official_bert.objectives.masked_lm:MaskedLMHead"
     compared: ClassVar[str] = ""  # what it is where BERT is only compared with it
@@ -343,7 +343,7 @@ def parts_named(what: str, num_blocks: int) -> list[int]:
             found += range(first + 1, last + 2)
         else:
             raise UserError(
-                f"freeze: {name!r} is no part; parts are embeddings, "
+                f"freeze: {name!r} is not a part; parts are embeddings, "
                 f"blocks:0-{num_blocks - 1} (or fewer), pooler"
             )
     return found

@@ -1,7 +1,6 @@
 """The feature-based approach (section 5.3, Table 7): fixed vectors out of a frozen encoder.
 
-Each name in `COMBINATIONS` but "elmo" is a row of Table 7. Those that are sums have weights to
-learn.
+Each name in `COMBINATIONS` but "elmo" is a row of Table 7. Sums have weights to learn.
 """
 
 import keras

@@ -82,9 +82,9 @@ class ModelWithLosses(keras.Model):
     label_names: tuple[str, ...] = ()
     # Added to the weight of a term where it is divided by: once, after everything is summed.
     loss_epsilons: dict[str, float] = {}
-    # What a term's mean is multiplied by in the loss; 1 where it is not named.
+    # Factor of a term's mean in the loss; 1 where it is not named.
     loss_weights: dict[str, float] = {}
-    # Whether a model folder can hold it.
+    # True where a model folder can hold it.
     has_folder = True
 
     @property

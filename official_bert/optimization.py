@@ -324,7 +324,7 @@ def _dense(gradient):
 def _global_norm(gradients):
     vectors = [g for g in gradients if len(g.shape) == 1]
     if keras.backend.backend() == "jax" and vectors:
-        # As one: a GPU would start a kernel for each, and most weights are vectors.
+        # Joined, since a GPU would start a kernel for each, and most weights are vectors.
         matrices = [g for g in gradients if len(g.shape) != 1]
         joined = ops.concatenate([ops.cast(g, "float32") for g in vectors])
         gradients = [*matrices, joined]

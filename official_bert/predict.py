@@ -42,10 +42,7 @@ NO_VOCABULARY = "the model came without a vocabulary: it reads token ids only"
 
 
 def load(
-    model: str | os.PathLike,
-    revision: str | None = None,
-    pickle: bool = False,
-    **encoder_options,
+    model: str | os.PathLike, revision: str | None = None, pickle: bool = False, **encoder_options
 ) -> "Model":
     """Load a model from a folder of any known kind, or by its name.
 
@@ -98,8 +95,8 @@ class Model(LoadedModel):
           pairs: the second texts of a classifier of pairs, the passages of a span model, or a list
             of choices for each context.
           batch_size: rows of a batch; answers do not depend on it.
-          max_length: tokens of a row; by default as in training. What is longer is cut, with a
-            warning, but for passages and taggings, which are read in windows.
+          max_length: tokens of a row; by default as in training. Longer texts are cut, with a
+          warning; passages and taggings are read in windows.
 
         Returns:
           A dictionary a text (for one text, one dictionary), by head: "label", "probabilities"
@@ -275,6 +272,7 @@ class Model(LoadedModel):
         return told(self.tokenizer, outputs)
 
     def _classify(self, texts, pairs, settings, batch_size):
+        pairs = pairs if pairs is None else as_texts(pairs)[0]
         answers = self._answers(self.head, settings)
         if getattr(self.model, "windows", ""):
             outputs = self._of_windows(answers, texts, pairs, batch_size)
@@ -290,7 +288,7 @@ class Model(LoadedModel):
         def vectors(batch):
             return {"vector": self.model.vector(batch, self.encoder(batch))}
 
-        settings, pairs = answers.settings, pairs if pairs is None else as_texts(pairs)[0]
+        settings = answers.settings
         settings.check_windows(self.tokenizer, pairs is not None)
         pooled, cut = text_answers.window_vectors(
             self.tokenizer, lambda rows: self._run("vectors", vectors, rows, batch_size),
@@ -304,7 +302,6 @@ class Model(LoadedModel):
         """Spans, choices and taggings."""
         pairs = text_answers.checked_pairs(self.head, texts, pairs)
         settings.check_for(self.head, self)
-
         answers = self._answers(self.head, settings)
 
         def outputs(batch):
@@ -333,8 +330,6 @@ class Model(LoadedModel):
 
     def _rows(self, texts, pairs, settings):
         """One row of `sequences.pack` for each text; warns where texts are cut."""
-        if pairs is not None:
-            pairs, _ = as_texts(pairs)
         rows = self.tokenizer.pack(texts, pairs, settings.max_seq_length, settings.truncation)
         self._warn_of_cuts(sum(row["truncated"] for row in rows), len(rows), settings)
         return rows

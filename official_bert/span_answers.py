@@ -72,7 +72,7 @@ def answer(
     entries = list(spans)
     null = None
     if may_be_null:
-        # As in the original, it has one of the n places where it ranks so high, and else one more.
+        # It has one of the n places where it ranks so high, and else one more, as in the original.
         starts_and_ends = [(float(start[0]), float(end[0])) for _, start, end in windows]
         null = Span(*min(starts_and_ends, key=sum), "", -1, -1)
         entries.append(null)

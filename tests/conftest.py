@@ -8,7 +8,7 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-# What XLA compiles here runs a few times: compiling costs more than running.
+# XLA's programs run a few times here: compiling costs more than running.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # Tracing makes many objects that stay: to look through all of them often takes 5% of the time.
 gc.set_threshold(100_000, 50, 100)

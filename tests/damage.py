@@ -10,7 +10,7 @@ DAMAGES = {
     "zeros": lambda content: bytes(len(content)),
     "noise": lambda content: random.Random(1).randbytes(len(content) + 9),
 }
-# What has not the format's first bytes any more, so that no checksum within is looked for.
+# Damage to the format's first bytes, so that no checksum within is looked for.
 MISTAKES = {
     "empty": lambda content: b"",
     "one byte": lambda content: content[:1],

@@ -12,7 +12,7 @@ import official_bert
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("official_bert", "data_prep", "experiments")
-# What must not import what beside the floors. A folder's commands are the files at its root.
+# Imports that are refused beside the floors. A folder's commands are the files at its root.
 WALLS = [
     ("official_bert", "data_prep"),
     ("official_bert", "experiments"),
@@ -147,7 +147,7 @@ def test_nothing_imports_itself_in_a_circle(part):
             del graph[name]
 
 
-# What replaces, removes or writes files, by its full name or as a method of a path.
+# Functions that replace, remove or write files, by full name or as a method of a path.
 DESTROYERS = {
     *(f"os.{name}" for name in ("remove", "unlink", "rmdir", "removedirs", "replace", "rename")),
     *(f"os.{name}" for name in ("renames", "truncate", "link", "symlink", "mkfifo")),

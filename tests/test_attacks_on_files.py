@@ -225,6 +225,6 @@ def test_checkpoints_may_lie_on_another_disk(tmp_path):
 
 def test_a_stray_config_is_not_taken_for_a_runs(tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="config.json is no run's"):
+    with pytest.raises(UserError, match="config.json is not a run's"):
         RunFolder(tmp_path, PretrainConfig())
     assert (tmp_path / "config.json").read_text() == "{}"

@@ -8,7 +8,7 @@ import pytest
 
 from tests import core_alone
 
-# What a run of the paper imports when it begins (`runs`), on TensorFlow.
+# Imports of a run of the paper when it begins (`runs`), on TensorFlow.
 _RUNS = {
     "pretrain": "experiments.pretrain experiments.training.pretraining.pretrain_run",
     "finetune": "experiments.finetune experiments.training.finetuning.finetune_run",

@@ -1,20 +1,39 @@
-"""First words of docstrings: none begins with What, Whether, Of, Those or As."""
+"""First words: no sentence of a docstring or comment begins with What, Whether, Of, Those or As."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("official_bert", "data_prep", "experiments", "benchmarks", "docs", "tests")
-REFUSED = re.compile(r"(What|Whether|Of|Those|As)\b")
+REFUSED = re.compile(r"(?:^|(?<=[.!?] ))(?:What|Whether|Of|Those|As)\b.{,40}")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def test_docstrings_begin_with_what_they_are_about():
+def docstrings(text: str) -> list[str]:
+    """Return the paragraphs of docstrings, each on one line."""
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED))
+    found = [re.split(r"\n\s*\n|\n\s+\w+: ", ast.get_docstring(node) or "") for node in nodes]
+    return [" ".join(paragraph.split()) for paragraphs in found for paragraph in paragraphs]
+
+
+def comments(text: str) -> list[str]:
+    """Return the blocks of comments, each on one line."""
+    blocks, before = [], -1
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, own = token.start[0], token.string.lstrip("#").strip()
+            blocks[-1:] = [f"{blocks[-1]} {own}"] if line == before + 1 else [*blocks[-1:], own]
+            before = line
+    return blocks
+
+
+def test_no_sentence_begins_so():
     found = []
     for path in (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-                text = (ast.get_docstring(node) or "").strip()
-                if REFUSED.match(text):
-                    found.append(f"{path}: {text[:60]}")
+        text = path.read_text(encoding="utf-8")
+        for paragraph in [*docstrings(text), *comments(text)]:
+            found += [f"{path}: {sentence}" for sentence in REFUSED.findall(paragraph)]
     assert not found, "\n".join(found)

@@ -1,11 +1,11 @@
 """Time in proportion to the text: no text, however odd, keeps a function busy.
 
-Four times a text may take six times as long, here eight times fifteen times. What is measured is
-the processor time of this thread alone, several times where it looks too long. The small text is
-read as many times as it is smaller: what a busy machine costs, caches that others have filled, is
-then the same for both. What grows with the square of the text would take 64 times as long. What
-looks too long by less is measured again with four times both texts: there a square shows more, and
-the bound lies halfway between it and a straight line.
+Four times a text may take six times as long, here eight times fifteen times. The processor time of
+this thread alone is measured, several times where it looks too long. The small text is read as many
+times as it is smaller: what a busy machine costs, caches that others have filled, is then the same
+for both. Work that grows with the square of the text would take 64 times as long. A time that looks
+too long by less is measured again with four times both texts: there a square shows more, and the
+bound lies halfway between it and a straight line.
 """
 
 import contextlib

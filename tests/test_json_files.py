@@ -58,8 +58,8 @@ def test_everything_else_goes_through_it():
     [
         (b"{", "not valid JSON"),
         (b"", "not valid JSON"),
-        (b'{"a": NaN}', "NaN is no number of JSON"),
-        (b'{"a": -Infinity}', "-Infinity is no number"),
+        (b'{"a": NaN}', "NaN is not a number of JSON"),
+        (b'{"a": -Infinity}', "-Infinity is not a number"),
         (b'{"a": 1e999}', "1e999 is beyond"),
         (b'{"a": 1' + b"0" * 5000 + b"}", "not valid JSON"),
         (b'{"a":\n "\xff"}', "not UTF-8: invalid start byte at byte 8, line 2"),
@@ -114,12 +114,12 @@ def test_files_that_cannot_be_read(tmp_path):
         UserError, match=r"absent.json: cannot be read \(No such file.*; look there"
     ):
         read_json(tmp_path / "absent.json", missing="look there")
-    with pytest.raises(UserError, match="is no file"):
+    with pytest.raises(UserError, match="is not a file"):
         read_json(tmp_path)
-    with pytest.raises(UserError, match="is no file"):
+    with pytest.raises(UserError, match="is not a file"):
         read_json("/dev/zero")
     os.mkfifo(tmp_path / "pipe.json")  # whose opening would wait for a writer
-    with pytest.raises(UserError, match="pipe.json: is no file"):
+    with pytest.raises(UserError, match="pipe.json: is not a file"):
         read_json(tmp_path / "pipe.json")
     path = tmp_path / "large.json"
     with path.open("wb") as file:

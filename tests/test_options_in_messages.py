@@ -104,7 +104,7 @@ COMMANDS = [module for module in FILES if ("commands.run", None) in calls(module
 
 
 def messages(module):
-    """(line, text) of the strings of a module that are no docstrings; the parts of one together."""
+    """Return (line, text) of a module's strings but docstrings; the parts of one together."""
     docs, parts = set(), set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -26,7 +26,7 @@ def test_every_data_file_of_the_packages_is_packaged():
                 f"{package}/{name} is in no wheel: add it to package-data in pyproject.toml"
             )
     for folder in {path.parent for path in ROOT.glob("experiments/**/*.py")}:
-        assert (folder / "__init__.py").is_file(), f"{folder} is no package: it is in no wheel"
+        assert (folder / "__init__.py").is_file(), f"{folder} is not a package: it is in no wheel"
 
 
 def test_tensorflow_is_an_extra_and_in_requirements_txt():

@@ -1,7 +1,7 @@
 """One tiny, faultless input of every kind that is read from outside, and its reader, for damage.
 
 `INPUTS` is the table. `tests.fuzz` damages its files at random, `tests/test_fuzz.py` each of them
-in every way of `tests.damage`. What is read is the right value, or a UserError says why not.
+in every way of `tests.damage`. Reading gives the right value, or a UserError says why not.
 """
 
 import atexit

@@ -4,7 +4,7 @@
 
 Without TensorFlow and without a network. The pieces run in this order, each leaves its result in
 the output folder as soon as it has one, and the same command goes on where it was stopped; with
-`--seconds` it stops by itself. What is finished is not run again; without PyTorch its steps are
+`--seconds` it stops by itself. A finished piece is not run again; without PyTorch its steps are
 skipped, and say so. `gpu.md` is the report so far. The exit code is 1 where a piece failed.
 
   kernels    attention's kernels beside plain products, at every width and kind of mask

@@ -35,8 +35,9 @@ MASKED = 0.15
 def run(piece, options):
     """Measure what was not yet; return whether all steps of this project ran.
 
-    What fits the memory and the cores compiles side by side. As soon as both contestants of a shape
-    stand ready the others are stopped, these two take turns alone, and their figures are written.
+    Programs that fit the memory and the cores compile side by side. When both contestants of a
+    shape stand ready the others are stopped, these two take turns alone, and their figures are
+    written.
     """
     results = Results(options.output / f"{piece}.json", options.device)
     asked = asked_of(options)

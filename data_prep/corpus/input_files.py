@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
-# What the commands write beside texts, and further files of a folder that are no text.
+# Files that the commands write beside texts, and others in a folder that are not text.
 _BESIDE_TEXTS = re.compile(r"(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")
 _NO_TEXT = re.compile(rf"[._].*|{_BESIDE_TEXTS.pattern}")
 

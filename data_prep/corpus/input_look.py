@@ -1,16 +1,18 @@
 """A look at an input before hours go into it: is it a corpus of sentences and documents?
 
-Anything can be read as one sentence a line and a blank line between documents. Of a text laid out
-otherwise the records are worthless, without a word: of JSON Lines the names of the fields are
-learned, of a document a line all next sentences are random, of a book on a line a few rows remain.
+Anything can be read as one sentence a line and a blank line between documents. A text laid out
+otherwise gives worthless records without a word: from JSON Lines a model learns the names of the
+fields; with a document a line all next sentences are random; with a book on a line a few rows
+remain.
 """
 
 import itertools
 import re
 from dataclasses import dataclass
 
+from data_prep.corpus.packed_files import open_bytes
 from data_prep.corpus.sentence_splitter import split_sentences
-from data_prep.corpus.text_files import BYTE_ORDER_MARK, open_bytes
+from data_prep.corpus.text_files import BYTE_ORDER_MARK
 from official_bert.common.errors import UserError
 
 _FILES = 20  # of the input, evenly spread
@@ -136,16 +138,16 @@ def check(paths: list[str], max_tokens: int = 0, pairs: bool = True) -> None:
       pairs: whether rows are pairs of segments, which one document cannot give.
 
     Raises:
-      UserError: it is no plain text, or no corpus of sentences; with what it looks like.
+      UserError: it is not plain text, or no corpus of sentences; with what it looks like.
     """
     found = look(paths)
     reason = other_format(found)
     if reason and not max_tokens:
-        raise UserError(f"the input is no plain text: {reason}. It has {found}")
+        raise UserError(f"the input is not plain text: {reason}. It has {found}")
     reason = reason or (max_tokens and fault(found, max_tokens, pairs))
     if reason:
         raise UserError(
-            f"the input is no corpus of one sentence a line and a blank line between documents: "
+            f"the input is not a corpus of one sentence a line and a blank line between documents: "
             f"{reason}. It has {found}. Pass --accept_input to go on all the same"
         )
 

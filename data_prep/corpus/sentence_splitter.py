@@ -51,7 +51,7 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
     text = " ".join(text.split())
     if not text:
         return []
-    # A mark between two letters is no quotation: d"r is a Hebrew abbreviation.
+    # A mark between two letters is not a quotation: d"r is a Hebrew abbreviation.
     marked = _INNER_MARK.sub("\u05f4", text)
     return corrected(text, list(_in_windows(marked, _splitter(language))))
 

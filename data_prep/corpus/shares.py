@@ -1,10 +1,10 @@
 """Shares that a data command prints, and the limits below which it stops.
 
-What little is left of a text that was read by the wrong rules looks like any other text, and so do
-words that a vocabulary does not know: only the shares tell.
+The little that is left of a text after wrong rules looks like any other text, and so do words that
+a vocabulary does not know: only the shares tell.
 
 An uncased vocabulary changes words: the original strips every mark that does not take room where it
-lower-cases. Of Latin letters these are accents; in Hindi, Thai or Khmer, whose letters have no
+lower-cases. On Latin letters these are accents; in Hindi, Thai or Khmer, whose letters have no
 capitals, they are vowels and tones: कुल (total) and कल (tomorrow) become the same.
 """
 

@@ -155,7 +155,7 @@ def _shown(path: str, text_field: str) -> str:
         extracted = not text_field and {"id", "url", "title", "text"} <= set(row)
         return "wikiextractor" if extracted else "rows"
     if reason := other_format(found):
-        raise UserError(f"{path} is no plain text: {reason}")
+        raise UserError(f"{path} is not plain text: {reason}")
     return "chapters" if text_layout.numbered_headings(found.lines) >= 3 else ""
 
 

@@ -1,7 +1,7 @@
-"""Text files, wherever they lie and however they are packed: their bytes and their lines.
+"""Text files, wherever they lie and however they are packed: their lines, and blocks of them.
 
 Corpora, vocabularies and tasks all read text here, so that a file is understood, and refused, in
-one way. The first bytes tell gzip, bzip2, xz, Zstandard and UTF-16 (or UTF-32), whatever the name.
+one way.
 
 A file may be read as blocks of whole lines, and cut into stretches that workers share. A stretch
 (start, stop) stands for the documents that follow the blank lines that begin in it; the first one
@@ -9,37 +9,21 @@ has the start of the file too. So the stretches of a file hold every document on
 is found without reading the others. Packed files cannot be cut.
 """
 
-import bz2
 import codecs
 import functools
-import io
-import lzma
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from data_prep.jobs import storage
-from official_bert.common.errors import UserError, check_installed
+from data_prep.corpus.packed_files import is_plain, open_bytes
+from official_bert.common.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 _LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for all memory
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
-_PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
-_FIRST_BYTES = 1 << 10  # of a frame
-_MOST_FRAMES, _LEAST_OF_FRAMES = 10_000, 16  # with less than so many bytes on average
-_ANY, _NOT_ZERO = re.compile(rb"(?s)."), re.compile(rb"[^\0]")
-_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
-# Text becomes a tenth, nothing that is worth reading a hundredth: of such files little is read.
-_MOST_TIMES, _FREE = 200, 1 << 26
 _MOST_SEEN = 1 << 24  # bytes by which an encoding is advised
 _NOT_WINDOWS = set("\udc81\udc8d\udc8f\udc90\udc9d")  # no letters of CP1252
-_MOST_LAYERS = 5  # of packing and encoding, one in the other, and the text
-INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
-
-
-class DamagedFile(UserError):
-    """A packed file cannot be unpacked to its end."""
+INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are not UTF-8
 
 
 def text_lines(path: str, invalid_utf8: str = "", counts: Counter | None = None) -> Iterator[str]:
@@ -67,7 +51,7 @@ def decode_lines(
     Args:
       lines: the file, or its lines.
       name: what errors call it.
-      invalid_utf8: of INVALID_UTF8, what becomes of bytes that are no UTF-8: U+FFFD or nothing.
+      invalid_utf8: of INVALID_UTF8, what becomes of bytes that are not UTF-8: U+FFFD or nothing.
         "" of commands that have no such option: an error that does not name it.
       counts: gets under "invalid_utf8" how many lines had such bytes.
 
@@ -109,7 +93,7 @@ def _way_to_utf8(line: bytes, more: Iterator[bytes], in_utf8: bool) -> str:
     strange = re.findall("[\udc80-\udcff]", text)
     if in_utf8 or len(re.findall("[^\0-\x7f\udc80-\udcff]", text)) > len(strange):
         return "other letters of the file are; mend the line"
-    # In western Europe few letters have marks; in other alphabets most are no ASCII.
+    # In western Europe few letters have marks; in other alphabets most are not ASCII.
     few = len(re.findall(rb"[\x80-\xff]", content)) <= len(re.findall(rb"[A-Za-z]", content))
     western = few and _NOT_WINDOWS.isdisjoint(strange)
     known = "for example with: iconv -f CP1252 -t UTF-8"
@@ -122,260 +106,6 @@ def _line(file, name: str) -> bytes:
     if len(line) > _LONGEST_LINE:
         raise UserError(f"{name}: it has a line of more than {_LONGEST_LINE:,} bytes")
     return line
-
-
-def open_bytes(path: str) -> io.BufferedReader:
-    """Open a file, local or remote, as its content: unpacked, and UTF-8 where it was UTF-16.
-
-    Only a file that `is_plain` can be sought in.
-
-    Raises:
-      UserError: the file is missing, is a folder, cannot be opened, or is of a kind that is not
-        read here.
-      DamagedFile: when it is read.
-    """
-    content = storage.reading(path)
-    try:
-        for _ in range(_MOST_LAYERS):
-            if (kind := _kind(content, path)) is None:
-                return content
-            # The outer buffer makes reading by lines three times as fast.
-            content = io.BufferedReader(_Content(path, kind, content), 1 << 20)
-        raise UserError(f"{path} is packed more than {_MOST_LAYERS - 1} times; unpack it before")
-    except UserError:
-        content.close()
-        raise
-
-
-def plain_stream(stream, name: str = "standard input") -> io.BufferedReader:
-    """Return a stream whose bytes are its text, from its first one on.
-
-    Raises:
-      UserError: it is packed, UTF-16 or of a kind that is not read here.
-    """
-    stream = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
-    if kind := _kind(stream, name):
-        raise UserError(
-            f"{name} is {kind[0]}, which is read from files alone; give the file's name"
-        )
-    return stream
-
-
-def is_plain(path: str) -> bool:
-    """Return whether a file's bytes are its text: neither packed nor UTF-16."""
-    with storage.reading(path) as file:
-        return _kind(file, path) is None
-
-
-def _kind(file: io.BufferedReader, path: str):
-    """Return (name, function of the file that gives its content) by the first bytes; None for
-    text."""
-    start = file.peek(24)[:24]
-    for magic, name, unpack in _KINDS:
-        if start.startswith(magic) and (name != "bzip2" or start[4:10] in _BZIP2_BLOCKS):
-            return name, unpack
-    for starts, what in _REFUSED:
-        if start.startswith(starts):
-            raise UserError(f"{path} is {what}")
-    if len(start) >= 4 and not any(start[1:4:2]) and all(start[0:4:2]):
-        return "UTF-16", lambda file: _Utf8Of(file, "utf-16-le")
-    if len(start) >= 4 and not any(start[0:4:2]) and all(start[1:4:2]):
-        return "UTF-16", lambda file: _Utf8Of(file, "utf-16-be")
-    return None
-
-
-class _Content(io.RawIOBase):
-    """The content of a file that is not plain; closes that file and says when it is damaged."""
-
-    def __init__(self, path: str, kind, file):
-        self._path, self._file = path, file
-        self._name, unpack = kind
-        self._content = unpack(file)
-        self._given = 0  # bytes
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        try:
-            count = self._content.readinto(buffer)
-        except UserError:
-            raise
-        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
-            raise DamagedFile(
-                f"{self._path} is a damaged or truncated {self._name} file: {error}"
-            ) from None
-        self._given += count
-        if self._given > _FREE and self._given > _MOST_TIMES * self._file.tell():
-            raise UserError(
-                f"{self._path}: unpacked, it is more than {_MOST_TIMES} times as large; if that is "
-                "right, unpack it before"
-            )
-        return count
-
-    def tell(self):
-        return self._given
-
-    def close(self):
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-class _Pieces(io.RawIOBase):
-    """A stream of the pieces that `_piece` gives: bytes, b"" for none yet, None at the end."""
-
-    _ready = memoryview(b"")
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        while not self._ready:
-            piece = self._piece()
-            if piece is None:
-                return 0
-            self._ready = memoryview(piece)
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-
-class _Utf8Of(_Pieces):
-    """UTF-8 of a file in another encoding."""
-
-    def __init__(self, file, encoding):
-        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)()
-
-    def _piece(self):
-        data = self._file.read(1 << 17)
-        text = self._decoder.decode(data, final=not data)
-        return text.encode("utf-8") if data or text else None
-
-
-class _Frames(_Pieces):
-    """The content of a packed file of one or more frames, a bounded piece at a time.
-
-    A frame has `decompress(bytes, most)` and says `needs_input`, `eof` and `unused_data`, as those
-    of Python's libraries do. Behind the last one may be zeros. A frame gets few bytes first, for
-    what it does not use is a copy: a small file may be of many frames.
-    """
-
-    def __init__(self, file, new_frame, most_at_once=_PACKED):
-        self._file, self._new_frame, self._most_at_once = file, new_frame, most_at_once
-        self._frame, self._data, self._at, self._size = None, b"", 0, 0
-        self._frames, self._given = 0, 0
-
-    def _piece(self):
-        frame = self._frame
-        if frame is None or frame.eof:
-            if not self._has_more(_NOT_ZERO if frame else _ANY):
-                return None
-            self._frame = frame = self._new_frame()
-            self._size, self._frames = _FIRST_BYTES, self._frames + 1
-            if self._frames > _MOST_FRAMES + self._given // _LEAST_OF_FRAMES:
-                raise ValueError(f"{self._frames:,} frames hold {self._given:,} bytes")
-        elif frame.needs_input and not self._has_more(_ANY):
-            raise EOFError("it ends within a frame")
-        end = self._at + self._size if frame.needs_input else self._at
-        given, self._at = self._data[self._at : end], min(end, len(self._data))
-        self._size = min(2 * self._size, self._most_at_once)
-        piece = frame.decompress(given, _UNPACKED)
-        self._given += len(piece)
-        self._at -= len(frame.unused_data) if frame.eof else 0
-        return piece
-
-    def _has_more(self, kind: re.Pattern) -> bool:
-        """Return whether bytes of that kind follow; others are passed over."""
-        while (found := kind.search(self._data, self._at)) is None:
-            self._data, self._at = self._file.read(_PACKED), 0
-            if not self._data:
-                return False
-        self._at = found.start()
-        return True
-
-
-class _GzipFrame:
-    """One member of a gzip file, its checksum and length compared."""
-
-    def __init__(self):
-        self._frame = zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-    @property
-    def needs_input(self):
-        return not self._frame.unconsumed_tail
-
-    @property
-    def eof(self):
-        return self._frame.eof
-
-    @property
-    def unused_data(self):
-        return self._frame.unused_data
-
-    def decompress(self, data, most):
-        return self._frame.decompress(self._frame.unconsumed_tail + data, most)
-
-
-class _ZstandardFrame:
-    """One frame; the library has no bound of its own for what a piece becomes."""
-
-    needs_input = True
-
-    def __init__(self):
-        check_installed("zstandard", "a Zstandard file; unpack it, or", "zstd")
-        import zstandard
-
-        self._error = zstandard.ZstdError
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-
-    @property
-    def eof(self):
-        return self._frame.eof
-
-    @property
-    def unused_data(self):
-        return self._frame.unused_data
-
-    def decompress(self, data, most):
-        del most
-        try:
-            return self._frame.decompress(data)
-        except self._error as error:
-            raise ValueError(error) from None
-
-
-def _new_xz():
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
-
-
-# How files begin, what they are called, and who reads them. UTF-32 begins as UTF-16 does.
-_KINDS = (
-    (b"\x1f\x8b", "gzip", lambda file: _Frames(file, _GzipFrame)),
-    (b"BZh", "bzip2", lambda file: _Frames(file, bz2.BZ2Decompressor)),
-    (b"\xfd7zXZ\x00", "xz", lambda file: _Frames(file, _new_xz)),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", lambda file: _Frames(file, _ZstandardFrame, _FIRST_BYTES)),
-    (codecs.BOM_UTF32_LE, "UTF-32", lambda file: _Utf8Of(file, "utf-32")),
-    (codecs.BOM_UTF16_LE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
-    (codecs.BOM_UTF16_BE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
-)
-_REFUSED = (
-    (
-        (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!"),
-        "an archive of files; unpack it first (a spreadsheet: save it as CSV)",
-    ),
-    (
-        (b"ARROW1", b"\xff\xff\xff\xff"),
-        "an Arrow file; write it as Parquet (to_parquet of Hugging Face's datasets)",
-    ),
-    ((bytes(24),), "full of zeros at its start, as a download that did not end; get it again"),
-    ((b"PAR1",), "a Parquet file, and text is expected"),
-    ((b"version https://git-lfs",), "a pointer of Git LFS; fetch the file itself: git lfs pull"),
-    ((b"%PDF-",), "a PDF; make text of it first: pdftotext"),
-)
-# What follows "BZh" and a digit: a block, or the end of an empty file.
-_BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 
 
 def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]:

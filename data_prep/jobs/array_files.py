@@ -1,7 +1,7 @@
-"""Named arrays in one .npz file that holds the checksum of its names, types, shapes and bytes.
+"""Files of arrays: the raw bytes of one, anywhere; named ones in a local .npz file.
 
-A zip file has checksums of its members' bytes alone: an array whose name is damaged would be one
-that was never written.
+The .npz file holds the checksum of its names, types, shapes and bytes. A zip file has checksums of
+its members' bytes alone: an array whose name is damaged would be one that was never written.
 """
 
 import os
@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 
+from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.common.outside_files import open_file
@@ -49,6 +50,42 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
     if arrays.pop(_CHECKSUM, None) != _checksum(arrays):
         raise UserError(f"{path} is damaged (its checksum is wrong)")
     return arrays
+
+
+def write_array(path: str, array: np.ndarray) -> int:
+    """Write the array's raw bytes, little-endian; return their CRC-32."""
+    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view(np.uint8).data
+    with storage.writing(path) as file:
+        file.write(data)
+    return zlib.crc32(data)
+
+
+def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
+    """Return the array of a file of `write_array`: memory-mapped where local, read where remote.
+
+    Raises:
+      UserError: the bytes do not have the checksum.
+    """
+    if storage.size(path) % np.dtype(dtype).itemsize:
+        raise storage.damaged(path)
+    if storage.is_remote(path):
+        array = np.frombuffer(storage.read_bytes(path), dtype)
+    elif storage.size(path) == 0:
+        array = np.zeros(0, dtype)
+    else:
+        array = np.memmap(path, dtype, "r")
+    if checksum is not None and zlib.crc32(array.view(np.uint8).data) != checksum:
+        raise storage.damaged(path)
+    return array
+
+
+def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
+    """Return elements start to stop - 1 of a file of `write_array`."""
+    size = np.dtype(dtype).itemsize
+    content = storage.read_bytes(path, start * size, (stop - start) * size)
+    if len(content) != (stop - start) * size:
+        raise storage.damaged(path)
+    return np.frombuffer(content, dtype)
 
 
 def _checksum(arrays: dict[str, np.ndarray]) -> int:

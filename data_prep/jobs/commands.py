@@ -22,7 +22,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import FULL, UNWRITABLE
 
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-_NO_THREAD = "can't start new thread"  # which is no OSError
+_NO_THREAD = "can't start new thread"  # which is not an OSError
 # A folder that was removed while the command ran, is on a full disk, or cannot be written.
 _USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE, *_LIMITS)
 # Where an installation was broken off.
@@ -40,7 +40,7 @@ def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) 
     """Parse the flags, call `main(argv)` and end the process, as `end` does.
 
     Args:
-      takes_files: whether the command has arguments that are no flags; main finds them in argv[1:].
+      takes_files: whether the command has arguments beside its flags; main finds them in argv[1:].
     """
 
     def checked(argv: Sequence[str]) -> int | None:

@@ -11,7 +11,7 @@ from data_prep.jobs import locks, storage
 from official_bert.common.errors import UserError
 from official_bert.common.files import is_unfinished, remove_unfinished
 
-# What is written into folders of records and token stores.
+# Files of folders of records and token stores.
 _WRITTEN = re.compile(
     r"(options|manifest|tasks)\.json|heldout|work|vocab\.txt|tokenizer\.json|spiece\.model|"
     r"(examples-\d+-of-\d+|(chunk|joined|block|train|heldout)-\d+)\.\w+"
@@ -56,7 +56,7 @@ def earlier(
     if not storage.exists(path):
         return None
     if not storage.is_remote(path) and not os.path.isfile(path):
-        raise UserError(f"{path} is in the way: it is no file; choose another output")
+        raise UserError(f"{path} is in the way: it is not a file; choose another output")
     try:
         content = storage.read_json(path)
         differences = list(_differences(content[field] if field else content, options))
@@ -77,7 +77,7 @@ def earlier(
 def claim_folder(folder: str, options: dict, overwrite: bool, what: str, lock=None) -> None:
     """Begin a folder, or goes on where it was begun with the same options.
 
-    What killed processes left in it half written goes.
+    Half-written files of killed processes go.
 
     Args:
       overwrite: rename a folder of other options or of other things, and begin a new one.

@@ -78,7 +78,7 @@ class Processes:
         Four items a process are taken at a time, so neither items nor results pile up.
 
         Raises:
-          WorkerDied: a process died. What `function` raises passes through.
+          WorkerDied: a process died. Errors of `function` pass through.
         """
         if self.number == 1:
             yield from map(function, items)

@@ -1,4 +1,4 @@
-"""Files, arrays and JSON of the data pipeline, on a local disk or any remote file system of fsspec.
+"""Files and JSON of the data pipeline, on a local disk or any remote file system of fsspec.
 
 Every path of every command of `data_prep` goes through here. One with "://" ("gs://bucket/records",
 "s3://...", "hdfs://...") is remote and needs the extra that reaches it: pip install
@@ -19,10 +19,7 @@ import os
 import re
 import shutil
 import sys
-import zlib
 from collections.abc import Iterable
-
-import numpy as np
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
@@ -353,48 +350,12 @@ def is_written_here(path: str | os.PathLike) -> bool:
         return False
 
 
-def write_array(path: str, array: np.ndarray) -> int:
-    """Write the array's raw bytes, little-endian; return their CRC-32."""
-    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view(np.uint8).data
-    with writing(path) as file:
-        file.write(data)
-    return zlib.crc32(data)
-
-
-def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
-    """Return the array of a file of `write_array`: memory-mapped where local, read where remote.
-
-    Raises:
-      UserError: the bytes do not have the checksum.
-    """
-    if size(path) % np.dtype(dtype).itemsize:
-        raise damaged(path)
-    if is_remote(path):
-        array = np.frombuffer(read_bytes(path), dtype)
-    elif size(path) == 0:
-        array = np.zeros(0, dtype)
-    else:
-        array = np.memmap(path, dtype, "r")
-    if checksum is not None and zlib.crc32(array.view(np.uint8).data) != checksum:
-        raise damaged(path)
-    return array
-
-
 def damaged(path: str) -> UserError:
     """Return the error to raise where a file of the pipeline's work does not have its checksum."""
     return UserError(
         f"{path} is damaged (its checksum is wrong); remove the folder {os.path.dirname(path)} "
         f"and run again"
     )
-
-
-def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
-    """Return elements start to stop - 1 of a file of `write_array`."""
-    size = np.dtype(dtype).itemsize
-    content = read_bytes(path, start * size, (stop - start) * size)
-    if len(content) != (stop - start) * size:
-        raise damaged(path)
-    return np.frombuffer(content, dtype)
 
 
 def _remote(path: str, method: str, *arguments, **options):
@@ -416,7 +377,7 @@ def _file_system(path: str):
         raise UserError(f"{path} needs: pip install 'official-bert[{extra}]'") from None
     except ValueError:
         raise UserError(
-            f"{path}: {scheme}:// is no kind of path that is known here; there are "
+            f"{path}: {scheme}:// is not a kind of path that is known here; there are "
             f"{', '.join(_EXTRAS)}, and local paths"
         ) from None
     except OSError as error:

@@ -8,7 +8,7 @@ permutations may change between versions. So a seed gives the same records on ev
 import numpy as np
 from numpy.random import Philox
 
-# What a stream is for. Each purpose has its own streams, so that a change of the masking options
+# Purposes of streams. Each purpose has its own streams, so that a change of the masking options
 # leaves pairs and order as they are.
 PAIRS, ORDER, MASKS = range(3)
 

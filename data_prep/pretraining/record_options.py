@@ -8,7 +8,7 @@ from data_prep.pretraining.masking import SPANS, MaskingRates
 from data_prep.pretraining.next_sentence import PACKINGS
 from official_bert.common.errors import UserError, check_choice
 
-# Those that a token store depends on.
+# Options that a token store depends on.
 OF_STORE = (
     "do_lower_case",
     "strip_accents",

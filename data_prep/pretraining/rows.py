@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from data_prep.jobs import storage, workers
+from data_prep.jobs import array_files, storage, workers
 from data_prep.pretraining import random_streams
 from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows
 from data_prep.pretraining.next_sentence import PACKINGS, SegmentPairs
@@ -72,7 +72,7 @@ def make_rows(task: dict) -> dict:
     )
     keys = stream(purpose=random_streams.ORDER).raw(len(pairs))
     order = np.argsort(keys, kind="stable")
-    keys_crc32 = storage.write_array(task["output"] + ".keys", keys[order])
+    keys_crc32 = array_files.write_array(task["output"] + ".keys", keys[order])
 
     masks = stream(purpose=random_streams.MASKS)
     vocabulary = _vocabulary(task["vocab"], options["vocab_sha256"])

@@ -12,7 +12,7 @@ import os
 import google_crc32c
 import numpy as np
 
-from data_prep.jobs import storage
+from data_prep.jobs import array_files, storage
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.rows import features, options_of_rows, row_checks, row_dtype
 from data_prep.pretraining.tf_example import framed_records
@@ -48,7 +48,7 @@ def join(task: dict) -> dict:
     """
     files = storage.read_json(task["files"])["files"][slice(*task["group"])]
     dtype = row_dtype(task["options"], task["vocab_size"])
-    keys = [storage.read_array(path + ".keys", "<u8", crc32) for path, _, crc32 in files]
+    keys = [array_files.read_array(path + ".keys", "<u8", crc32) for path, _, crc32 in files]
     pieces = max(1, max(map(len, keys)) * dtype.itemsize // key_ranges.READ_BYTES)
     table = _table(keys, key_ranges.edges(pieces))
     with storage.writing(task["output"] + ".rows") as file:
@@ -58,7 +58,7 @@ def join(task: dict) -> dict:
     keys = np.sort(np.concatenate(keys))
     return {
         "rows": len(keys),
-        "keys_crc32": storage.write_array(task["output"] + ".keys", keys),
+        "keys_crc32": array_files.write_array(task["output"] + ".keys", keys),
         "used_up": [path + end for path, *_ in files for end in (".rows", ".keys")],
     }
 
@@ -77,13 +77,13 @@ def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, f
     shards = options["num_shards"] or max(1, -(-examples // options["examples_per_shard"]))
     shard_bytes = examples * row_dtype(options, vocab_size).itemsize / shards
     groups = key_ranges.tasks(shards, len(files), shard_bytes)
-    keys = (storage.read_array(path + ".keys", "<u8", crc32) for path, _, crc32 in files)
+    keys = (array_files.read_array(path + ".keys", "<u8", crc32) for path, _, crc32 in files)
     table = np.empty((len(groups) + 1, len(files) + 1), np.int64)
     table[:, :-1] = _table(keys, key_ranges.edges(shards)[[first for first, _ in groups]])
     table[:, -1] = [_table_check(row) for row in table]
     work = os.path.dirname(files[0][0])
     path = os.path.join(work, f"slices-{split}")
-    storage.write_array(path, table)
+    array_files.write_array(path, table)
     storage.write_json(path + ".json", {"files": [path for path, *_ in files]})
     return [
         {
@@ -111,7 +111,7 @@ def write_shards(task: dict) -> dict:
     """
     paths = storage.read_json(task["slices"] + ".json")["files"]
     width, row = len(paths) + 1, task["row"]
-    both = storage.read_slice(task["slices"], "<i8", row * width, (row + 2) * width)
+    both = array_files.read_slice(task["slices"], "<i8", row * width, (row + 2) * width)
     both = both.reshape(2, width)
     if any(_table_check(row) != row[-1] for row in both):
         raise storage.damaged(task["slices"])
@@ -164,7 +164,7 @@ def _read_rows(paths, dtype, starts, stops):
     at = np.cumsum(sizes) - sizes
     for path, place, start, stop in zip(paths, at, starts.tolist(), stops.tolist(), strict=True):
         some = rows[place : place + stop - start]
-        some[:] = storage.read_slice(path + ".rows", dtype, start, stop)
+        some[:] = array_files.read_slice(path + ".rows", dtype, start, stop)
         if not np.array_equal(row_checks(some), some["check"]):
             raise storage.damaged(path + ".rows")
     return rows, np.argsort(rows["key"], kind="stable")

@@ -14,15 +14,15 @@ import google_crc32c
 import numpy as np
 
 from data_prep.corpus.text_files import decode_lines, line_blocks, text_lines
-from data_prep.jobs import storage
+from data_prep.jobs import array_files, storage
 from data_prep.pretraining import key_ranges
 from official_bert.tokenization.reference import Rules, is_ideograph
 
 ARRAYS = (".documents", ".sentences", ".tokens")  # the files of a chunk
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
-# What a chunk knows of each document: its key, and how many sentences and tokens it has.
-# The check is the CRC-32C of these and of the sentences' lengths; the key is a hash of the tokens.
+# A chunk's knowledge of each document: its key, and how many sentences and tokens it has. The check
+# is the CRC-32C of these and of the sentences' lengths; the key is a hash of the tokens.
 DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("check", "<u4")])
 
 
@@ -85,7 +85,7 @@ def join(task: dict) -> dict:
                 for file, array in zip(files, arrays, strict=True):
                     file.write(array.view(np.uint8).data)
     documents = np.concatenate(documents)
-    crc32 = storage.write_array(path + ".documents", documents)
+    crc32 = array_files.write_array(path + ".documents", documents)
     return {
         "path": path,
         "documents": len(documents),
@@ -117,9 +117,9 @@ def _write_block(base, documents, sentences, tokens):
         "sentences": len(sentences),
         "tokens": len(tokens),
         "checksums": {
-            "tokens": storage.write_array(base + ".tokens", tokens),
-            "sentences": storage.write_array(base + ".sentences", sentence_offsets),
-            "documents": storage.write_array(base + ".documents", document_offsets),
+            "tokens": array_files.write_array(base + ".tokens", tokens),
+            "sentences": array_files.write_array(base + ".sentences", sentence_offsets),
+            "documents": array_files.write_array(base + ".documents", document_offsets),
         },
     }
 
@@ -134,9 +134,9 @@ def _read_slices(chunks, first, last, dtype):
     documents, sentences, tokens = [], [], []
     spans = np.stack([first, last], axis=2).tolist()
     for path, ((d0, d1), (s0, s1), (t0, t1)) in zip(chunks, spans, strict=True):
-        documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
-        sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
-        tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
+        documents.append(array_files.read_slice(path + ".documents", DOCUMENT, d0, d1))
+        sentences.append(array_files.read_slice(path + ".sentences", "<i8", s0, s1))
+        tokens.append(array_files.read_slice(path + ".tokens", dtype, t0, t1))
         _check_documents(path, documents[-1], sentences[-1], tokens[-1])
     return tuple(map(np.concatenate, (documents, sentences, tokens)))
 
@@ -144,7 +144,7 @@ def _read_slices(chunks, first, last, dtype):
 def read_documents(chunks: list[dict]) -> list[np.ndarray]:
     """Read what each chunk, of the "parts" of `tokenise`, knows of its documents."""
     return [
-        storage.read_array(chunk["path"] + ".documents", DOCUMENT, chunk["documents_crc32"])
+        array_files.read_array(chunk["path"] + ".documents", DOCUMENT, chunk["documents_crc32"])
         for chunk in chunks
     ]
 
@@ -170,7 +170,7 @@ def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
 def _slices(path, crc32):
     """Return the chunks' names, and the table of `slices_of`, of blocks."""
     chunks = storage.read_json(path + ".json")["chunks"]
-    return chunks, storage.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
+    return chunks, array_files.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 
 
 def _repaired(lines, invalid_utf8, counts):
@@ -234,9 +234,9 @@ class _ChunkWriter:
             return
         path = f"{self._base}-{len(self.parts):03d}"
         documents["check"] = _checks(documents, sentences)
-        storage.write_array(path + ".tokens", tokens)
-        storage.write_array(path + ".sentences", sentences)
-        crc32 = storage.write_array(path + ".documents", documents)
+        array_files.write_array(path + ".tokens", tokens)
+        array_files.write_array(path + ".sentences", sentences)
+        crc32 = array_files.write_array(path + ".documents", documents)
         self.parts.append({"path": path, "documents": len(documents), "documents_crc32": crc32})
 
 

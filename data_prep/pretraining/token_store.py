@@ -21,7 +21,7 @@ import numpy as np
 
 from data_prep.corpus import languages
 from data_prep.corpus.text_files import stretches
-from data_prep.jobs import storage, workers
+from data_prep.jobs import array_files, storage, workers
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.record_options import OF_STORE, RecordOptions
@@ -79,9 +79,9 @@ class TokenStore:
         base = os.path.join(self.folder, block["name"])
         checksums = block["checksums"]
         return Block(
-            storage.read_array(base + ".tokens", self.dtype, checksums["tokens"]),
-            storage.read_array(base + ".sentences", "<i8", checksums["sentences"]),
-            storage.read_array(base + ".documents", "<i8", checksums["documents"]),
+            array_files.read_array(base + ".tokens", self.dtype, checksums["tokens"]),
+            array_files.read_array(base + ".sentences", "<i8", checksums["sentences"]),
+            array_files.read_array(base + ".documents", "<i8", checksums["documents"]),
         )
 
 
@@ -245,7 +245,7 @@ def _write_slices(parts, table, folder):
     Returns the table's path and checksum; beside it lie the chunks' names.
     """
     path = os.path.join(folder, "chunk-slices")
-    crc32 = storage.write_array(path, table)
+    crc32 = array_files.write_array(path, table)
     storage.write_json(path + ".json", {"chunks": [part["path"] for part in parts]})
     return [path, crc32]
 

@@ -1,6 +1,6 @@
 """The embedded sample: a small corpus and five small tasks, so that everything runs offline.
 
-What it holds, how it was made and under which licences: README.md and LICENSES.md beside this file.
+README.md and LICENSES.md beside this file tell its contents, its making and its licences.
 """
 
 from pathlib import Path

@@ -45,7 +45,7 @@ def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, fl
 def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Return micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels].
 
-    As above, a label that no example has and no prediction names does not count in macro_f1.
+    A label that no example has and no prediction names does not count in macro_f1, as above.
     """
     from sklearn import metrics
 
@@ -73,7 +73,7 @@ def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str,
     Args:
       gold: 0/1 [examples, labels].
       ranked: [examples, labels], any numbers that are higher for what is likelier.
-      ks: only those below the number of labels; all labels at once are no choice.
+      ks: only those below the number of labels; all labels at once are not a choice.
     """
     order, scores = np.argsort(-ranked, axis=1, kind="stable"), {}
     for k in (k for k in ks if k < gold.shape[1]):

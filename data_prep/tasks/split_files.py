@@ -1,9 +1,9 @@
 """Splits: files of a folder or single files of the user, rows of TFDS, and a dev split out of the
 training examples, for tasks whose own is too small to tell models apart.
 
-What is held out must not be known from training. SST-2's training file holds phrases beside the
-sentences that they stand in, and a pair's text may come back in other pairs. So examples that
-share a text, or five words in a row of one, are kept on one side. (Phrases of fewer words may stand
+Training must not have seen what is held out. SST-2's training file holds phrases beside the
+sentences that they stand in, and a pair's text may come back in other pairs. So examples that share
+a text, or five words in a row of one, are kept on one side. (Phrases of fewer words may stand
 inside a training text: they say little of it.)
 """
 
@@ -74,7 +74,7 @@ class SplitTask(FileTask):
           class_column: each class in it is held out by itself; "": all rows together.
 
         Raises:
-          UserError: a wanted column of a row is no text, or no row is left for the split.
+          UserError: a wanted column of a row is not text, or no row is left for the split.
         """
         path, part = self.source(split)
         left = False

@@ -78,7 +78,7 @@ def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
     """Return {task: {metric: score}} of finished fine-tuning runs, as the averages take them.
 
     Raises:
-      UserError: a folder is no finished run, or a task has two.
+      UserError: a folder is not a finished run, or a task has two.
     """
     scores = {}
     for run in runs:
@@ -95,7 +95,7 @@ def find_predictions(runs: list[str]) -> list[str]:
     """Return the submission files in the folders of fine-tuning runs, those of dev splits left out.
 
     Raises:
-      UserError: a folder is no finished run, or holds no predictions for a test set.
+      UserError: a folder is not a finished run, or holds no predictions for a test set.
     """
     found = []
     for run in runs:

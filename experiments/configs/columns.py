@@ -1,6 +1,7 @@
 """The columns of the tables at each scale: tasks with their data, limits and notes."""
 
 import dataclasses
+from functools import partial
 
 from experiments.tables.planning.ablation import Cloze, Column
 from experiments.training.settings.config import FinetuneConfig
@@ -122,7 +123,7 @@ SNLI = task_column(
 )  # fmt: skip
 
 
-# Of SQuAD: short models read one window around the answer's sentence.
+# On SQuAD short models read one window around the answer's sentence.
 ONE_WINDOW = {"context": "answer_sentence", "max_query_length": 24}
 
 
@@ -178,3 +179,34 @@ def tags(label: str, finetune: FinetuneConfig) -> Column:
         "conll2003", note="CoNLL-2003 dev, each sentence by itself, last piece",
         task_options={"column": column} | LAST_PIECE,
     )  # fmt: skip
+
+
+def sample_columns() -> dict[str, Column]:
+    """Return the tasks of the embedded sample: SNLI in place of MNLI, SMS Spam in that of SST-2."""
+    finetune = dataclasses.replace(CPU_FINETUNE, num_train_epochs=1.0, max_train_examples=1500)
+    column = partial(task_column, finetune)
+    return {
+        "MNLI-m": column(
+            "SNLI", "text_classification", "accuracy", "sample:snli", paper="MNLI-m",
+            note="an excerpt of SNLI in place of MNLI",
+        ),
+        "SST-2": column(
+            "SMS spam", "text_classification", "accuracy", "sample:sms_spam", paper="SST-2",
+            note="SMS Spam in place of SST-2",
+        ),
+        "SQuAD": column(
+            "SQuAD", "squad_v1.1", "f1", "sample:squad", paper="SQuAD", note="F1 on an excerpt",
+            task_options={"doc_stride": 16, "max_query_length": 24},
+        ),
+        "NER": column(
+            "NER", "conll2003", "f1", "sample:names",
+            note="names of the sample in place of CoNLL-2003",
+            num_train_epochs=2.0, max_dev_examples=500,
+        ),
+        "names": column(
+            "names", "conll2003", "f1", "sample:names",
+            note="words of Wikipedia that the text, read in lower case, wrote with a capital",
+            task_options=LAST_PIECE,
+        ),
+        "cloze": cloze("length 64", 1024),
+    }  # fmt: skip

@@ -35,7 +35,7 @@ SHARES = {
 }
 
 
-# Those of the first run are known (experiments/results/PLAN.md, "Table 8 and Figure 5, anew").
+# The scores of the first run are known (experiments/results/PLAN.md, "Table 8 and Figure 5, anew").
 SEEDS = {"cpu": (5, 6, 7, 8), "snli": (9, 10, 11, 12, 13, 14)}
 
 

@@ -9,7 +9,7 @@ minutes of two cores, 2 GB of memory.
 
 Expected: the masked-LM loss falls from 8.3, which is guessing among the pieces, to about 6 (6.75 is
 what a model reaches that knows only how frequent they are); over 95 % of the messages are told
-right. So few steps are no test of a claim: table5:checkpoints takes models that had more.
+right. So few steps are not a test of a claim: table5:checkpoints takes models that had more.
 """
 
 import dataclasses

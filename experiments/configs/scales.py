@@ -14,19 +14,17 @@ changes. All but the smoke scale's parts that run from the embedded sample read 
 
 import dataclasses
 import os
-from functools import partial
 
 from experiments.configs.columns import (
     CPU_FINETUNE,
-    LAST_PIECE,
     SNLI,
     cloze,
     columns_for,
     exact_match,
     local_columns,
     ner,
+    sample_columns,
     tags,
-    task_column,
     two_core_columns,
 )
 from experiments.tables.planning.ablation import Ablation, Column, Corpus, RecordSpec, Text
@@ -178,7 +176,7 @@ def _paper() -> Scale:
     )
 
 
-# What the pre-trainings of this project have that is not the paper's.
+# Settings of this project's pre-trainings that are not the paper's.
 _OWN = PretrainConfig(
     train_batch_size=32,
     learning_rate=1e-3,
@@ -360,7 +358,7 @@ def snli() -> Scale:
     return dataclasses.replace(_cpu(), name="snli", columns={SNLI.label: SNLI})
 
 
-# Minutes, from the embedded sample: SNLI in the place of MNLI, SMS Spam in that of SST-2.
+# Minutes, from the embedded sample.
 
 
 def _smoke() -> Scale:
@@ -373,9 +371,6 @@ def _smoke() -> Scale:
         max_heldout_examples=512,
         save_every=200,
     )
-    finetune = dataclasses.replace(CPU_FINETUNE, num_train_epochs=1.0, max_train_examples=1500)
-
-    column = partial(task_column, finetune)
     return Scale(
         name="smoke",
         corpus=Corpus(
@@ -387,34 +382,10 @@ def _smoke() -> Scale:
         records=(_records("length 64", 64, 10, dupe_factor=1),),
         bert=bert,
         pretrain_seeds=(1,),
-        columns={
-            "MNLI-m": column(
-                "SNLI", "text_classification", "accuracy", "sample:snli", paper="MNLI-m",
-                note="an excerpt of SNLI in place of MNLI",
-            ),
-            "SST-2": column(
-                "SMS spam", "text_classification", "accuracy", "sample:sms_spam", paper="SST-2",
-                note="SMS Spam in place of SST-2",
-            ),
-            "SQuAD": column(
-                "SQuAD", "squad_v1.1", "f1", "sample:squad", paper="SQuAD", note="F1 on an excerpt",
-                task_options={"doc_stride": 16, "max_query_length": 24},
-            ),
-            "NER": column(
-                "NER", "conll2003", "f1", "sample:names",
-                note="names of the sample in place of CoNLL-2003",
-                num_train_epochs=2.0, max_dev_examples=500,
-            ),
-            "names": column(
-                "names", "conll2003", "f1", "sample:names",
-                note="words of Wikipedia that the text, read in lower case, wrote with a capital",
-                task_options=LAST_PIECE,
-            ),
-            "cloze": cloze("length 64", 1024),
-        },
+        columns=sample_columns(),
         notes=("a test of the machinery: scores at this scale mean little",),
         left_to_right_fraction=0.3,
-    )  # fmt: skip
+    )
 
 
 SCALES = {

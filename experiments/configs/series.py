@@ -41,7 +41,7 @@ TOKENS = {"8M": 4_000, "33M": 16_000, "131M": 64_000}
 CHECKPOINTS = Path(__file__).parents[1] / "results" / "table5" / "series" / "checkpoints"
 IN_THE_PACKAGE = {"no-nsp-seed-1": "tiny-wikipedia-no-nsp", "ltr-seed-1": "tiny-wikipedia-ltr"}
 BERT, NO_NSP, LTR, RANDOM = "BERT", "No NSP", "LTR & No NSP", "random initialisation"
-# What is asked of BERT less No NSP, and of No NSP less LTR, of the paper's and more.
+# Questions to BERT less No NSP, and to No NSP less LTR: the paper's and more.
 OF_NSP = ("QNLI", "SQuAD", "MNLI-m")
 OF_PAPER = ("QNLI", "SQuAD", "SQuAD exact match", "MNLI-m", "SNLI", "MRPC")
 OWN = ("QQP", "entities", "chunks")

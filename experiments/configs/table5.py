@@ -23,10 +23,10 @@ last ten minutes only, the same one goes on where it was stopped (`make gpu` doe
     timeout --signal=INT 570 python -m experiments.ablate --config=table5:gpu --workdir=runs/gpu5 \\
         --cells=runs/gpu-cells
 
-Expected at paper scale: the paper's Table 5. What is expected at cpu and night scale, and how large
-an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart scale:
-past the plateau, masked-LM loss 4.7; pre-training helps on names and SNLI, spam needs none; after
-so few steps the left-to-right model is ahead.
+Expected at paper scale: the paper's Table 5. experiments/results/PLAN.md says what is expected at
+cpu and night scale, and how large an effect each can show. Expected at quickstart scale: past the
+plateau, masked-LM loss 4.7; pre-training helps on names and SNLI, spam needs none; after so few
+steps the left-to-right model is ahead.
 
 Expected at checkpoints scale (experiments/results/PLAN.md, "Table 5 in minutes"): pre-training
 helps on QNLI and names; No NSP is about 2 points below BERT on QNLI; left to right is as good

@@ -34,8 +34,8 @@ RATES = {
     "0/0/100": (0.0, 0.0, 1.0),
 }
 STANDARD = "80/10/10"
-# Those of earlier runs are known (experiments/results/PLAN.md, "Table 8 with a first phase that all
-# rows share").
+# The scores of earlier runs are known (experiments/results/PLAN.md, "Table 8 with a first phase
+# that all rows share").
 SEEDS = dict.fromkeys(("cpu", "snli"), tuple(range(11, 23)))
 # The paper concatenates the last four layers; the tiny models have two.
 COMBINATION = dict.fromkeys(("paper", "gpu", "gpu-day"), "concat_last_four")

@@ -206,7 +206,7 @@ def parse_request(request: Any, signatures: dict, max_texts: int):
 def format_outputs(outputs: dict[str, Any], by_row: bool) -> dict[str, Any]:
     """Return {output: array} as the answer: rows for "instances", columns for "inputs".
 
-    As in TensorFlow Serving, a single output comes without its name.
+    A single output comes without its name, as in TensorFlow Serving.
     """
     columns = {
         name: value.tolist() if isinstance(value, np.ndarray) else value

@@ -78,7 +78,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
 
 def _continue(config, workdir, progress, overwrite, check, start, lock):
     check_outputs(_inputs(config), work=[workdir])
-    # What an earlier run left is not renamed for one that cannot begin.
+    # An earlier run's folder is not renamed for one that cannot begin.
     checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":

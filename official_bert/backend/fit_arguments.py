@@ -16,7 +16,7 @@ _BRINGS_ITS_OWN = (
 
 
 def check(model, x, y) -> None:
-    """Raise UserError where arrays or lists are no inputs and labels of a `ModelWithLosses`;
+    """Raise UserError where arrays or lists are not inputs and labels of a `ModelWithLosses`;
     datasets and generators pass unseen."""
     check_inputs(x)
     if model.compiled:

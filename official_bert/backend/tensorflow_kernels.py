@@ -37,7 +37,7 @@ def cross_entropy(logits, labels):
     `sparse_softmax_cross_entropy_with_logits` takes three times as long, and the gradient of a
     lookup by label ten times.
     """
-    # Of a span's scores the last axis is the text's length, unknown when the step is traced.
+    # The last axis of a span's scores is the text's length, unknown when the step is traced.
     flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
     chosen = tf.stack([tf.range(tf.size(labels)), tf.reshape(labels, [-1])], axis=1)
     probabilities = tf.nn.softmax(flat)

@@ -214,7 +214,7 @@ def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConf
         return {"head": "span"}
     weights = list(shapes.get(stored.get("output_weights"), ()))
     weights = weights[::-1] if stored.get("output_weights") == _KERAS_KERNEL else weights
-    # A layer that reads something else than the pooled vector is no head of ours.
+    # A layer that reads something else than the pooled vector is not a head of ours.
     if weights != [*shapes.get(stored.get("output_bias"), ()), config.hidden_size]:
         return {"head": "none"}
     problem = "regression" if weights[0] == 1 else "single_label"

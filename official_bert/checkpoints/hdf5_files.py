@@ -39,7 +39,7 @@ def read_unguarded(path: str) -> dict[str, np.ndarray]:
         if item.external or item.is_virtual:
             raise UserError(f"{path}: the array {name} lies in another file, which is not read")
         if item.shape is None or item.dtype.kind not in "biufV" or item.nbytes > size:
-            raise UserError(f"{path}: {name} is no array of numbers, or larger than the file")
+            raise UserError(f"{path}: {name} is not an array of numbers, or larger than the file")
         half = item.attrs.get("dtype") == "bfloat16"  # in Keras's files
         found[name] = _widened(item[...]) if half else item[...]
 

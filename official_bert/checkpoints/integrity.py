@@ -1,8 +1,8 @@
 """Checks that the files of a model are what was written, and no more than they claim to be.
 
 A checksum (CRC-32C) finds damage, not malice: who can change the weights can change the checksum,
-too. What a stranger's file could do is checked on its own: a model must not be larger than its
-weights, and every weight must be a finite number.
+too. A stranger's file could do more, so it is checked on its own: a model must not be larger than
+its weights, and every weight must be a finite number.
 """
 
 import math

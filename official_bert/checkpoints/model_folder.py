@@ -80,8 +80,8 @@ def save(
     """Write a model folder; it appears under its name only when it is complete.
 
     Args:
-      model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`. Of one that
-        learns from a teacher the student is written, without objectives that need the teacher.
+      model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`. A model that
+      learns from a teacher is written as the student, without objectives that need the teacher.
       tokenizer: the tokeniser of the model, or None to write no vocabulary.
       settings: further fields of `model.json`, such as labels, max_seq_length or task; what the
         model and the tokeniser know themselves (head, num_labels, do_lower_case, ...) is added.

@@ -65,7 +65,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
     """
     from safetensors.numpy import save_file
 
-    # Of bfloat16 numpy knows no more than that a number has two bytes.
+    # To numpy a bfloat16 is no more than two bytes.
     arrays = {
         name: np.ascontiguousarray(array if array.dtype.kind in "biuf" else array.astype("f4"))
         for name, array in tensors.items()

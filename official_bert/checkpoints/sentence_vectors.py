@@ -15,7 +15,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of, list_of
 
 POOLINGS = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-# Of the dense layer behind the pooling: their class in torch.nn -> the function's name in Keras.
+# Activations of the dense layer behind the pooling: class in torch.nn -> name in Keras.
 ACTIVATIONS = {
     "Identity": "linear",
     "Tanh": "tanh",
@@ -83,7 +83,7 @@ class SentenceVectors:
     def prepared(self, text: str, prompt: str) -> str:
         """Return the text as the tokeniser gets it."""
         text = prompt + text
-        # Letter by letter as the library does: a word's last sigma is no special case.
+        # Letter by letter as the library does: a word's last sigma is not a special case.
         return "".join(map(str.lower, text)) if self.lower_case else text
 
     def pooled(self, states, input_mask, of_prompt: int = 0):

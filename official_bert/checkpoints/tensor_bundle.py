@@ -160,7 +160,7 @@ def _entry(message: bytes) -> dict:
 def _number(fields: dict[int, int | bytes], name: int) -> int:
     value = fields.get(name, 0)
     if not isinstance(value, int):
-        raise ValueError(f"field {name} is no number")
+        raise ValueError(f"field {name} is not a number")
     return value
 
 

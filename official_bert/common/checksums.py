@@ -11,7 +11,7 @@ def state(path: str | os.PathLike) -> tuple[int, ...]:
     """Return numbers that differ as soon as the file or folder of this name is another one, or was
     written to.
 
-    Of its times the second cannot be set, as archives and copies that keep the first do.
+    Archives and copies set the time of the last writing; nobody can set that of the last change.
 
     Raises:
       OSError: there is none.

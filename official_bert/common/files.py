@@ -1,10 +1,10 @@
 """Files and folders that are complete under their final name or not there at all, in place of none.
 
 Everything is written in a folder of a random name beside its place, synced, and renamed without
-replacing. What stands there already is refused. With `overwrite` it is renamed first, to NAME.~1~
-or the next free number, in one line that says so. With `own` a file or a folder is replaced: that
-is for the fixed names which a command writes inside a folder that it has begun and holds
-(`data_prep.jobs.output_folder`). A link at a place is not followed. Devices and pipes get the
+replacing. A file that stands there already is refused. With `overwrite` it is renamed first, to
+NAME.~1~ or the next free number, in one line that says so. With `own` a file or a folder is
+replaced: that is for the fixed names which a command writes inside a folder that it has begun and
+holds (`data_prep.jobs.output_folder`). A link at a place is not followed. Devices and pipes get the
 bytes. Nothing else in this project replaces or removes a file; a test keeps it so.
 """
 
@@ -39,10 +39,10 @@ _UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp", re.DOTALL)  # what `besid
 def beside(path: str | os.PathLike, overwrite: bool = False, own: bool = False) -> Iterator[Path]:
     """Yield a path of the same name in a new folder beside `path`, for a file or a folder.
 
-    What the block makes there, and all else that it puts into that folder, is renamed to its place
-    when the block succeeds. After an error nothing is left behind, and what stood at the places is
-    untouched. When this returns, the files would survive a loss of power. A device, a pipe and the
-    process's own streams get the bytes of the file.
+    Everything that the block puts into that folder is renamed to its place when the block succeeds.
+    After an error nothing is left behind, and what stood at the places is untouched. When this
+    returns, the files would survive a loss of power. A device, a pipe and the process's own streams
+    get the bytes of the file.
 
     Raises:
       UserError: the path is remote, something stands at a place, the disk is full, or the folder
@@ -139,7 +139,7 @@ def atomic_folder(
 ) -> Iterator[Path]:
     """Yield a new folder, which is at `path` when the block succeeds (`beside`).
 
-    An empty folder that stands there gives it its mode. Of several processes that make a folder of
+    An empty folder that stands there gives it its mode. Where several processes make a folder of
     one name at once, one succeeds.
 
     Args:
@@ -362,7 +362,7 @@ def _readable_errors(path: Path):
             raise UserError(f"{path}: who read this pipe has ended") from error
         name = os.fsencode(path).decode("utf-8", "replace")
         if isinstance(error, ValueError | TypeError) and name != str(path):
-            raise UserError(f"{path}: its name is no UTF-8, as it must be here") from error
+            raise UserError(f"{path}: its name is not UTF-8, as it must be here") from error
         raise
 
 

@@ -2,8 +2,8 @@
 may keep busy for ever, or lead to take all memory or to crash.
 
 The process has limits, in proportion to the file, of processor time, memory (on Linux) and what it
-writes; it ends with the call, after Ctrl-C too. What it read comes back as a safetensors file. It
-keeps mishaps away; it is no sandbox against code that a file brings along.
+writes; it ends with the call, after Ctrl-C too. Its result comes back as a safetensors file. It
+keeps mishaps away; it is not a sandbox against code that a file brings along.
 """
 
 import contextlib

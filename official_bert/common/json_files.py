@@ -35,7 +35,7 @@ def read_json(
       missing: what to add to the message where the file cannot be read.
 
     Raises:
-      UserError: the file cannot be read, is too large, is no JSON, is nested too deeply, or holds
+      UserError: the file cannot be read, is too large, is not JSON, is nested too deeply, or holds
         something else. The message starts with the path.
     """
     content = read_bytes(path, MOST_BYTES, missing)
@@ -81,7 +81,7 @@ def whole_characters(value: Any, text: str) -> Any:
 def field(
     fields: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str | os.PathLike
 ) -> Any:
-    """Return `fields[name]`, of the expected kind; a bool is no number.
+    """Return `fields[name]`, of the expected kind; a bool is not a number.
 
     Raises:
       UserError: the field is missing or of another kind; the message names file and field.
@@ -153,7 +153,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(name: str):
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _finite(text: str) -> float:

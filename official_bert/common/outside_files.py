@@ -26,7 +26,7 @@ def open_file(
         handle = os.open(path, flags if links else flags | os.O_NOFOLLOW)
     status, told = os.fstat(handle), ""
     if not stat.S_ISREG(status.st_mode):
-        told = "is no file" + " but a folder" * stat.S_ISDIR(status.st_mode)
+        told = "is not a file" + " but a folder" * stat.S_ISDIR(status.st_mode)
     elif most_bytes is not None and status.st_size > most_bytes:
         told = f"{status.st_size:,} bytes; at most {most_bytes:,} are read"
     if told:
@@ -47,7 +47,7 @@ def read_bytes(path: str | os.PathLike, most_bytes: int, missing: str = "") -> b
 
 
 def check_below(folder: str | os.PathLike, most_bytes: int) -> None:
-    """Raise UserError where something below `folder`, which a library will read, is no regular
+    """Raise UserError where something below `folder`, which a library will read, is not a regular
     file or is larger."""
     for path in Path(folder).rglob("*"):
         if not path.is_dir():

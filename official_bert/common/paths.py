@@ -13,7 +13,7 @@ OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
     """Return the file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
 
-    What no file can be called (control characters, over 255 bytes) is refused here as well, since
+    A name that no file can have (control characters, over 255 bytes) is refused here as well, since
     asking the system for it fails in other ways.
 
     A link may lead to the blobs of a Hugging Face cache, which is how that cache is laid out.

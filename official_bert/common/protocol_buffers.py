@@ -9,7 +9,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     bits.
 
     Raises:
-      ValueError, IndexError: the bytes are no message.
+      ValueError, IndexError: the bytes are not a message.
     """
     at = 0
     while at < len(message):

@@ -84,7 +84,7 @@ class Answers:
 
     def best_words(self, vectors):
         """Map [B, P, H] -> probabilities and ids of the `top_k` best words, [B, P, k]."""
-        entries = len(self.loaded.tokenizer.vocab)  # a padded table has rows that are no words
+        entries = len(self.loaded.tokenizer.vocab)  # a padded table has rows that are not words
         scores = ops.cast(self.word_scores(vectors), "float32")[..., :entries]
         probabilities, ids = ops.top_k(ops.softmax(scores), k=min(self.settings.top_k, entries))
         return probabilities, ops.cast(ids, "int32")

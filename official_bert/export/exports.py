@@ -13,7 +13,7 @@ from official_bert.export.settings import ServingSettings
 from official_bert.extension import find
 from official_bert.objectives import fills_masks
 
-# What can be exported of a model folder's head: the first is the default.
+# Exports of a model folder's head: the first is the default.
 _OF_ENCODER = ("embedding", "features")
 HEADS = {
     **{head: (head, *_OF_ENCODER) for head in FINE_TUNED},

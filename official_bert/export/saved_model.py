@@ -9,8 +9,8 @@ The folder that `export` writes is what TensorFlow Serving expects:
 
 Signatures: `serving_default` takes text, `token_ids` takes input_ids, input_mask and segment_ids
 (int32 [B, L]; [B, C, L] for multiple choice), `serving_examples` takes serialised tf.Example with
-the text inputs as bytes features. What they return is documented in the module of each head. Batch
-size and lengths are free. Read it with `tf.saved_model.load` after `import tensorflow_text`, with
+the text inputs as bytes features. The module of each head documents what they return. Batch size
+and lengths are free. Read it with `tf.saved_model.load` after `import tensorflow_text`, with
 `official_bert.export.load`, or with TensorFlow Serving.
 """
 

@@ -46,7 +46,7 @@ class ServedModel(tf.Module):
         return PackedAnswers(loaded, self.kind, self.settings, self.settings.precision)
 
     def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
-        """Answer strings; bytes that are no UTF-8 are dropped, and places in the answer count the
+        """Answer strings; bytes that are not UTF-8 are dropped, and places in the answer count the
         characters of what is left."""
         named |= dict(zip(self.text_inputs, texts, strict=False))
         return self._answer_texts(**{name: valid_utf8(text) for name, text in named.items()})

@@ -11,7 +11,7 @@ import tensorflow as tf
 from official_bert.export.served_model import ServedModel
 from official_bert.tokenization.graph import in_graph_packing as packing
 
-_NOTHING = -1e9  # the score of what is no span
+_NOTHING = -1e9  # the score of what is not a span
 
 
 class ServedSpan(ServedModel):
@@ -67,7 +67,7 @@ class ServedSpan(ServedModel):
 
         Returns:
           int32 [W, n * n, 2], first and last token of spans as places among the tokens of all
-          contexts, and their scores [W, n * n], `_NOTHING` where a pair is no span.
+          contexts, and their scores [W, n * n], `_NOTHING` where a pair is not a span.
         """
         count = tf.minimum(self.settings.n_best_size, rows.length)
         logits = (tf.where(rows.mask, side, _NOTHING) for side in logits)

@@ -1,6 +1,6 @@
 """A label for every word of a text (section 5.3): named entities and the like.
 
-As in training a word has the label that its first WordPiece gets, or its last where the model was
+A word has the label, as in training, that its first WordPiece gets, or its last where the model was
 trained so (`label_piece`). Texts too long for the encoder are read in overlapping windows, so every
 word is answered.
 """
@@ -87,7 +87,7 @@ class ServedTagger(ServedModel):
     def _labels_of_words(self, words, counts):
         """Map words [W], `counts` [B] of each text -> labels, "" where a word has no piece, and
         their probabilities, [W]."""
-        # As in training every word stands behind a blank.
+        # Every word stands behind a blank, as in training.
         behind_blanks = tf.where(words == "", "", tf.strings.join([" ", words]))
         pieces = self.tokenize(behind_blanks)  # [W, (pieces)]
         lengths = packing.token_counts(pieces)

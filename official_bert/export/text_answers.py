@@ -52,7 +52,7 @@ def class_of(row, problem: str, labels: list) -> dict:
 
 def decode_outputs(tokenizer, outputs: list[dict]) -> list[dict]:
     """Return {"output": text} of each, from its "output_ids", -1 behind the end."""
-    entries = tokenizer.vocab_size  # a padded table has rows that are no words
+    entries = tokenizer.vocab_size  # a padded table has rows that are not words
     rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)
     return [{"output": tokenizer.decode(row)} for row in rows]
 
@@ -215,7 +215,7 @@ def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict
         firsts, counts, places = _places([tokenizer.vocab[i] for i in ids], spans)
     else:  # pieces may reach over the ends of words, so words are cut first
         *_, places = _places(*word_groups.basic_words(text))
-        # As in training every word stands behind a blank.
+        # Every word stands behind a blank, as in training.
         encoded = [tokenizer.encode(f" {text[start:end]}") for start, end in places]
         ids, counts = [i for part in encoded for i in part], [len(part) for part in encoded]
         firsts = np.cumsum([0, *counts[:-1]]).tolist() if counts else []

@@ -55,7 +55,7 @@ class TokenizerLayer(keras.layers.Layer):
         if max_length < 8:
             raise UserError(f"max_length={max_length} leaves no room for text; use at least 8")
         self.max_length, self.truncation, self._rules = max_length, truncation, rules
-        # Texts are no tensors of the backend, and are not to become some.
+        # Texts are not tensors of the backend, and are not to become some.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self.built = True

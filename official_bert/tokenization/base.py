@@ -15,7 +15,7 @@ PADDINGS = ("longest", "max_length")
 
 
 class SpecialTokens(NamedTuple):
-    """The tokens that are no text, by what they do; the names of the fields are BERT's.
+    """The tokens that are not text, by what they do; the names of the fields are BERT's.
 
     Attributes:
       pad: fills a row.
@@ -58,7 +58,7 @@ class Tokenizer:
 
     def _set_vocab(self, vocab: list[str], special: SpecialTokens) -> None:
         self.vocab, self.special = vocab, special
-        # Of a piece that stands in several lines the last counts, as in the original.
+        # Where a piece stands in several lines the last counts, as in the original.
         self._id_of = {piece: index for index, piece in enumerate(vocab)}
         self.pad_id, self.cls_id, self.sep_id = (
             self._id_of[token] for token in (special.pad, special.cls, special.sep)
@@ -260,7 +260,7 @@ def text_list(texts, name: str) -> list[str]:
     try:
         texts = [texts] if isinstance(texts, str) else list(texts)
     except TypeError:
-        raise UserError(f"{str(texts)[:50]!r} is no text and no list of texts") from None
+        raise UserError(f"{str(texts)[:50]!r} is neither a text nor a list of texts") from None
     if not texts:
         raise UserError(f"{name} is empty; give one text or more")
     for index, text in enumerate(texts):

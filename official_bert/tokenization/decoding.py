@@ -16,7 +16,7 @@ def pieces_to_text(pieces: Iterable[str]) -> str:
     """Join WordPieces into readable text.
 
     Continuations are glued to their word and punctuation to its neighbours, as English mostly
-    writes them. What the tokeniser removed (case, accents, the exact blanks) cannot come back.
+    writes them. Case, accents and exact blanks, which the tokeniser removed, cannot come back.
     """
     words = []
     for piece in pieces:

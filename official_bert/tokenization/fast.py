@@ -1,6 +1,6 @@
 """The reference algorithm's ids for many texts at once, twenty to eighty times faster.
 
-Of English novels and Wikipedia the first 5 MB, where most words are new, take a twentieth of the
+In English novels and Wikipedia the first 5 MB, where most words are new, take a twentieth of the
 reference's time, the first 20 MB a thirty-sixth, and text whose words are known an eightieth: 0.95
 MB/s against 19, 34 and 75 on one core (benchmarks/data_prep.py compares other tokenisers).
 

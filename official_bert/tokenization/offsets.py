@@ -73,7 +73,7 @@ def _split_at_blanks(text, rules):
         if reference.is_removed(char):
             continue
         alone = rules.tokenize_chinese_chars and reference.is_ideograph(char)
-        # isspace: U+2028 and U+2029 are no blanks to `clean`, but `split` cuts there too.
+        # isspace: U+2028 and U+2029 are not blanks to `clean`, but `split` cuts there too.
         blank = reference.is_blank(char) or char.isspace()
         if (alone or blank) and word:
             words.append(word)

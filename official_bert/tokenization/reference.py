@@ -167,8 +167,7 @@ def is_blank(char: str) -> bool:
 
 
 def is_punctuation(char: str) -> bool:
-    """Return all of Unicode's punctuation, and every ASCII sign that is no letter or digit ($, +,
-    ~)."""
+    """Return whether a character is Unicode's punctuation, or ASCII's but letters and digits."""
     if char < "\x80":
         return "!" <= char <= "~" and not char.isalnum()
     return unicodedata.category(char).startswith("P")

@@ -196,7 +196,7 @@ def check(model: bytes, where: str) -> None:
     """Let the library read a model, and cut a text of every kind, in a process of its own first.
 
     Raises:
-      UserError: it is no SentencePiece model, or the library fails on it.
+      UserError: it is not a SentencePiece model, or the library fails on it.
     """
     what = f"{where}: a SentencePiece model needs the library that reads it"
     check_installed("sentencepiece", what, "sentencepiece")

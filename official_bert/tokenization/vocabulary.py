@@ -47,7 +47,7 @@ def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
     if text.count("\n") > MOST_PIECES:  # before anything is made of them
         raise UserError(f"{path}: more than {MOST_PIECES:,} lines; is this a vocabulary?")
     lines = text.removeprefix("\ufeff").split("\n")
-    if lines[-1] == "":  # what follows the last line end is no line
+    if lines[-1] == "":  # what follows the last line end is not a line
         lines.pop()
     pieces = [line.strip() for line in lines]
     return check_vocab(pieces, where=str(path)) if check else pieces

@@ -21,7 +21,7 @@ def pack_windows(
     """Return a text of a classifier as rows of `sequences.pack`, one a window; (rows, whether it
     was cut).
 
-    Of a pair the longer text (at a tie the second) is read in windows, each beside the other text,
+    The longer text of a pair (at a tie the second) is read in windows, each beside the other text,
     of which at most half a window is kept.
 
     Args:

@@ -5,7 +5,7 @@ A tagger learns one tag a word, from one piece of the word, on text that people 
 CoNLL. Other text is cut nearly so: words stand between blanks, with the punctuation at either side
 as words of its own ("Baghdad." is two words, "Jean-Claude" one); the full stop of an abbreviation
 stays with it ("U.N.", "J."); every ideograph is a word. Serving sees pieces, not characters, so a
-mark that the vocabulary lacks is no mark there.
+mark that the vocabulary lacks is not a mark there.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Whole words, as word vectors name them.
 
-What stands between blanks is a word where the vocabulary has it, as it is or in lower case; if not,
-marks at its ends are taken off one by one until what remains is known ("U.S.", "well-known"). What
+Text between blanks is a word where the vocabulary has it, as it is or in lower case; if not, marks
+at its ends are taken off one by one until what remains is known ("U.S.", "well-known"). Text that
 stays unknown is cut at all marks, and before "n't" and "'s" as in the Penn Treebank, whose words
 GloVe's vectors have.
 """
@@ -72,7 +72,7 @@ class WordTokenizer(Tokenizer):
         return " ".join(self.vocab[index] for index in ids if index not in left_out)
 
     def write(self, folder: str | os.PathLike) -> None:
-        raise UserError("word vectors are no model folder; keep their file")
+        raise UserError("word vectors are not a model folder; keep their file")
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         return [

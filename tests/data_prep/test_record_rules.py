@@ -72,7 +72,7 @@ def test_the_rules_on_thousands_of_examples(tmp_path, vocab, case):
         if folder == folders[0]:
             assert number > 2500
 
-    # What decides about files and passes.
+    # Options that decide about files and passes.
     number = manifest["counts"]["examples"]
     shards = chosen["num_shards"] or -(-number // chosen["examples_per_shard"])
     assert len(manifest["shards"]) == shards

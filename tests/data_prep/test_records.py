@@ -21,7 +21,7 @@ from official_bert.common.errors import UserError
 
 tf = pytest.importorskip("tensorflow")
 
-# What the first version's tf.data pipeline gave.
+# The output of the first version's tf.data pipeline.
 DIGESTS = {"static": "7e146baba3a4ea7b", "dynamic": "f35c1660cb49cc9f", "words": "e3de7c91b400dcda"}
 
 
@@ -264,7 +264,7 @@ def test_nothing_matches(tmp_path):
 
 def test_a_file_of_something_else_is_named(tmp_path):
     (tmp_path / "a.tfrecord").write_bytes(b"this is not a TFRecord file at all")
-    with pytest.raises(UserError, match=r"a.tfrecord is no TFRecord file"):
+    with pytest.raises(UserError, match=r"a.tfrecord is not a TFRecord file"):
         open_records(str(tmp_path / "a.tfrecord"))
     (tmp_path / "b.tfrecord").write_bytes(b"")
     with pytest.raises(UserError, match="hold no examples"):

@@ -94,7 +94,7 @@ def test_the_rows_of_table_5_begin_with_their_checkpoints(path, tmp_path):
         corpus=dataclasses.replace(table.corpus, texts=texts, vocab=model),
     )
     results, told = run(table, tmp_path)
-    # Of equal checkpoints the cells are the same: records, two tasks from either start, two seeds.
+    # Equal checkpoints share cells: records, two tasks from either start, two seeds.
     assert results["cells"]["finished"] == 1 + 2 * 2 * 2 + 3 * 2
     rows = {row["label"]: row["cells"] for row in results["rows"]}
     assert rows["BERT"]["QNLI"]["paper"] == 88.4 and "mean" not in rows[RANDOM]["cloze"]

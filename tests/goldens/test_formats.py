@@ -8,7 +8,7 @@ import pytest
 import official_bert as ob
 from tests.goldens import formats
 
-# What is written again alike; other libraries' tokenisers and KerasHub's folders are theirs.
+# Files that are written again alike; other libraries' tokenisers and KerasHub's folders are theirs.
 ALIKE = {"huggingface": ("config.json", "model.safetensors"), "keras_hub": ()}
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import served_models
 from keras import ops
-from official_bert.checkpoints.huggingface import export_huggingface
 
 import official_bert as ob
+from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
 from official_bert.common.errors import UserError
 from official_bert.predict import Model
 

@@ -54,7 +54,7 @@ def test_reads_the_trained_bert_tiny(data_dir):
     assert loaded.report.left_out == [("global_step", "the step counter")]
     assert loaded.report.initial == [] and len(loaded.report.loaded) == 41
     assert loaded.tokenizer.do_lower_case is True
-    # As many numbers as the file has but for the step counter.
+    # The file's number of numbers but for the step counter.
     assert loaded.model.count_params() == 4_386_050 - 1
 
 

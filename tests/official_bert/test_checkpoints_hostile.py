@@ -227,8 +227,8 @@ class TestPickles:
         one = torch.zeros(1)
         for content, message in (
             ([one], "holds a list"),
-            ({"x": 3}, "'x' is no tensor"),
-            ({3: one}, "'3' is no tensor"),
+            ({"x": 3}, "'x' is not a tensor"),
+            ({3: one}, "'3' is not a tensor"),
             ({"x": one.expand(10**6, 10**6)}, "tensor x is larger than the file"),
         ):
             torch.save(content, path)

@@ -132,14 +132,14 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(old_folder):
         ({"labels": "abc"}, 'model.json: labels must be a list, not "abc"'),
         ({"labels": ["a", None, "b"]}, r"model.json: labels\[1\] must be a text or a whole number"),
         ({"do_lower_case": "no"}, "model.json: do_lower_case must be true or false"),
-        # Of the configuration.
+        # From the configuration.
         ({"num_hidden_layers": 2}, "weights.safetensors.* layer_1/attention/query/kernel is None"),
         ({"intermediate_size": 16}, r"safetensors.* layer_0/inter.* is .*, expected \(8, 16\)"),
         ({"hidden_size": 9}, "bert_config.json.*num_attention_heads"),
         ({"hiden_size": 8}, "bert_config.json: unknown field hiden_size"),
         ({"layer_norm_eps": float("nan")}, "bert_config.json: .*(number)"),
         ({"layer_norm_eps": float("-inf")}, "bert_config.json: .*(number)"),
-        # Of a model that is not built: its memory is looked at.
+        # The model is not built: its memory is looked at.
         ({"hidden_size": 200_000, "num_attention_heads": 1}, "describes a model of"),
         ({"num_hidden_layers": 20_000}, "says 20,000 layers; at most 512 are read"),
         ({"num_hidden_layers": 10**8, "num_hidden_groups": 1}, "says 100,000,000 layers"),

@@ -1,4 +1,4 @@
-"""Bytes that are no UTF-8, in every head: the graph reads what Python's "ignore" leaves of them."""
+"""Bytes that are not UTF-8, in every head: the graph reads what Python's "ignore" leaves."""
 
 import numpy as np
 import pytest

@@ -408,7 +408,7 @@ def test_any_name(tmp_path, name):
 @pytest.mark.parametrize("kind", [ValueError, TypeError])
 def test_a_name_that_a_library_cannot_take(tmp_path, kind):
     with (
-        pytest.raises(UserError, match="its name is no UTF-8"),
+        pytest.raises(UserError, match="its name is not UTF-8"),
         atomic_folder(tmp_path / "\udcff"),
     ):
         raise kind("Error converting unicode string")

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
 
 
-# What the process is told to call.
+# The function that the process is told to call.
 def good(path):
     return {"a": np.arange(3, dtype="f4").reshape(3, 1), "b": np.array(len(Path(path).read_text()))}
 

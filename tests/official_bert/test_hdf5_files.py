@@ -72,7 +72,7 @@ def test_links_are_not_followed(path, link):
 def test_an_array_of_more_than_the_file_is_refused(path):
     shape = (10**9, 10**6)
     change(path, lambda g: g.create_dataset("1", shape, "f4", chunks=(1, 10**5)))
-    with pytest.raises(UserError, match="vars/1 is no array of numbers, or larger than"):
+    with pytest.raises(UserError, match="vars/1 is not an array of numbers, or larger than"):
         hdf5_files.read(path)
 
 

@@ -119,7 +119,7 @@ def test_sentence_order_by_hand(random_as_swapped, labels, weights):
     found = arrays(one.corrupt(None, tensors(batch), None))
     assert found["sentence_order_labels"].tolist() == labels
     assert found["sentence_order_weights"].tolist() == weights
-    # Whether a row that does not count is swapped is no matter; one that counts as random stays.
+    # A row that does not count may be swapped; one that counts as random stays.
     swapped = (found["input_ids"] != ids).any(axis=1)
     assert swapped.tolist() == [False, True, False, not random_as_swapped, False, False]
     assert found["input_ids"][1].tolist() == [1, 20, 2, 10, 11, 2, 0]

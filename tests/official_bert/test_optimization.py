@@ -179,7 +179,7 @@ def test_parts_are_unfrozen_from_the_head_to_the_embeddings(config, method):
     assert first["encoder/layer_1/output/bias"] == 2
     assert first["encoder/layer_0/attention/query/kernel"] == 4
     assert first["encoder/embeddings/norm/gamma"] == 6
-    # What is frozen does not count where gradients are clipped.
+    # Frozen weights do not count where gradients are clipped.
     alone = BertAdamW(0.1, unfreeze_every=2, clip_norm=1.0)
     norm = alone.apply_reduced([tf.ones(variable.shape) for variable in variables], variables)
     trained = [v for v in variables if "layer_" not in v.path and "embeddings" not in v.path]

@@ -39,7 +39,7 @@ KINDS = {
 def test_no_regular_files(tmp_path, name, kind):
     (tmp_path / "vocab.json").write_text('{"a": 0}')
     KINDS[kind](tmp_path / name)
-    with pytest.raises(UserError, match=f"{name}: (is no file|cannot be read)"):
+    with pytest.raises(UserError, match=f"{name}: (is not a file|cannot be read)"):
         READERS[name](tmp_path / name)
 
 
@@ -74,5 +74,5 @@ def test_a_shard_that_is_a_pipe(tmp_path):
     data.unlink()
     os.mkfifo(data)
     bundle = TensorBundle(prefix)
-    with pytest.raises(UserError, match="cannot be read .*is no file"):
+    with pytest.raises(UserError, match="cannot be read .*is not a file"):
         bundle.read(next(iter(bundle.shapes)))

@@ -80,7 +80,7 @@ def test_every_damaged_byte_is_found(prefix, saved, tensors):
             except UserError as error:
                 found += "x" in str(error)
             else:
-                # The padding of the footer, and of tensors that are no numbers.
+                # The padding of the footer, and of tensors that are not numbers.
                 assert equal and bundle.shapes.keys() == tensors.keys() | {"halves"}
         prefix.with_name(f"x{name}").write_bytes(content)
         assert found > 45
@@ -138,7 +138,7 @@ END = struct.pack("<II", 0, 1)
         (number(1 << 40) + b"\x04ab", 1, "packed block is damaged"),
         (number(100) + b"\x04ab" + b"\xfe\xff\xff", 1, "packed block is damaged"),
         (number(0) + number(0) + number(2) + b"\x0b\x00" + END, 0, "of kind 3"),
-        (number(0) + number(0) + number(2) + b"\x0a\x00" + END, 0, "field 1 is no number"),
+        (number(0) + number(0) + number(2) + b"\x0a\x00" + END, 0, "field 1 is not a number"),
     ],
 )
 def test_hostile_blocks(tmp_path, block, packed, message):

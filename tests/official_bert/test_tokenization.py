@@ -52,7 +52,7 @@ class TestReference:
             ("Straße ﬁ …", True, ["straße", "ﬁ", "…"]),  # no compatibility folding
             ("a\u200bb\u0085c\ufffdd", True, ["abcd"]),
             ("a\u2028b\u00a0c", True, ["a", "b", "c"]),
-            ("\ue000", True, ["\ue000"]),  # private use is no control character to the original
+            ("\ue000", True, ["\ue000"]),  # private use is not a control character to the original
         ],
     )
     def test_words(self, text, do_lower_case, words):
@@ -120,7 +120,7 @@ class TestVocabulary:
     def test_missing_file_and_folder_are_named(self, tmp_path):
         with pytest.raises(UserError, match="No such file .* give a vocabulary file"):
             BertTokenizer(tmp_path / "none.txt")
-        with pytest.raises(UserError, match="is no file but a folder"):
+        with pytest.raises(UserError, match="is not a file but a folder"):
             BertTokenizer(str(tmp_path))
 
     def test_pieces_with_blanks_are_not_written(self, tmp_path):

@@ -101,7 +101,7 @@ def test_special_tokens_of_other_names(tmp_path):
     assert ours("the boat")["input_ids"].tolist() == [[2, 5, 6, 3]]
     assert ours.encode_masked("the boat") == [5, 6] and ours.mask_id == 6
     made.add_tokens(["x y"])
-    with pytest.raises(UserError, match="cls_token '<S>' is no piece"):
+    with pytest.raises(UserError, match="cls_token '<S>' is not a piece"):
         in_folder(tmp_path, without(made, "<s>"), cls_token="<S>")
 
 

@@ -115,7 +115,7 @@ def test_files_of_a_folder_that_contradict_each_other(tmp_path):
     for lower in (False, True):
         found = huggingface_tokenizer.read(tmp_path, do_lower_case=lower)
         assert found.do_lower_case is lower
-    # transformers does not look at these fields where the class is no BERT's.
+    # transformers does not look at these fields where the class is not a BERT's.
     changed = {"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}
     path.write_text(json.dumps(config | changed))
     assert huggingface_tokenizer.read(tmp_path).do_lower_case

@@ -163,7 +163,7 @@ FLAGS = (
 )
 BASIC = pre.BertPreTokenizer
 OTHER_ROLES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
-# Those that a graph computes too.
+# Tokenisers that a graph computes too.
 IN_GRAPH: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "BERT, uncased": lambda: word_piece(_bert(), BASIC()),
     "BERT, special tokens added": _special,

@@ -8,7 +8,7 @@ from data_prep.corpus.text_files import text_lines
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from tests.parity.results import Result, check
 
-# Of the folder of real data: 10 MB in which no special token is written (docs/family.md).
+# From the folder of real data: 10 MB in which no special token is written (docs/family.md).
 _BOOKS = "corpus/books/B[au]*.gz"
 _TEXTS = (_BOOKS, "corpus/wikipedia/wiki_0[01]*.gz")
 # do_lower_case, strip_accents, tokenize_chinese_chars

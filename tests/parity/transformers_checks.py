@@ -19,9 +19,9 @@ AGAINST = "transformers (PyTorch)"
 def minilm_hidden_states() -> list[Result]:
     """All hidden states and the pooled output of MiniLM on 200 real sentences with padding.
 
-    Tokens are compared in float32. What stands at the places of padding is computed too, though
-    nothing reads it; there MiniLM amplifies rounding, PyTorch's as well as ours, so all places
-    together are compared with the peer in float64.
+    Tokens are compared in float32. States at padding are computed too, though nothing reads them;
+    there MiniLM amplifies rounding, PyTorch's as well as ours, so all places together are compared
+    with the peer in float64.
     """
     ours = peers.minilm()
     theirs = peers.load_transformers(peers.minilm_folder())

@@ -96,7 +96,7 @@ def test_a_program_for_eight_devices(shard):
     found = [np.prod([*map(int, x.split(","))]) for x in re.findall(r"f32\[([\d,]+)\]", str(sums))]
     table = trainer.model.encoder.embeddings
     sizes = [np.prod(v.shape) for v in trained if v is not table.position_embeddings]
-    # The words' table is looked up and scores: two gradients. Of positions only 12 are used.
+    # The words' table is looked up and scores: two gradients. Only 12 positions are used.
     sizes += [np.prod(table.word_embeddings.shape), 12 * 16]
     assert Counter(found) == Counter(sizes)
     assert sum("[" in each.replace("f32[]", "") for each in sums) == 1

@@ -130,7 +130,7 @@ def test_what_a_gpu_does_not_take_goes_by_products_and_is_said_once(monkeypatch,
     told = capsys.readouterr().err
     assert told.count("plain products") == told.count(fused_attention.SWITCH) == 1
     fused_attention.refusal.cache_clear()
-    # In half precision alone, and a bias that is none of [B, 1, 1 or L, L] is no matter of kernels.
+    # In half precision alone, and no bias of another shape than [B, 1, 1 or L, L].
     monkeypatch.setattr(fused_attention, "refusal", lambda *_: pytest.fail("was asked"))
     assert fused_attention.context(_Layer, x.astype("float32"), bias, SEED) is None
     assert fused_attention.context(_Layer, x, jnp.zeros((2, 2, 16, 16)), SEED) is None

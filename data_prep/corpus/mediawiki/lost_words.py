@@ -1,10 +1,10 @@
 """Templates that stood for words of a sentence, told from notes and boxes by where they stand.
 
-What a template shows is not in a dump's page. "The village has {{formatnum:5000}} people" loses a
-word with it; "The village is old.{{citation needed}}" loses nothing. Names of templates are a
-wiki's own, so their places decide: a note is attached to the word or mark before it and followed by
-a blank or a mark; a box has a line of its own, or begins one before a capital letter or bold type;
-an item of its own in brackets goes with its comma. Elsewhere a template leaves a hole.
+A dump's page lacks the text that a template shows. "The village has {{formatnum:5000}} people"
+loses a word with it; "The village is old.{{citation needed}}" loses nothing. Names of templates are
+a wiki's own, so their places decide: a note is attached to the word or mark before it and followed
+by a blank or a mark; a box has a line of its own, or begins one before a capital letter or bold
+type; an item of its own in brackets goes with its comma. Elsewhere a template leaves a hole.
 """
 
 import regex

@@ -78,7 +78,7 @@ def _is_variant(code: str, base: str) -> bool:
 
 
 def _texts(rules: str, base: str) -> dict[str, str]:
-    """Return the text of each variant; empty where these are no rules."""
+    """Return the text of each variant; empty where these are not rules."""
     texts, last = {}, None
     for part in rules.split(";"):
         rule = _RULE.match(part)

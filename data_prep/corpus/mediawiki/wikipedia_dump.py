@@ -16,7 +16,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from data_prep.corpus.mediawiki.wikitext import Site
-from data_prep.corpus.text_files import DamagedFile, is_plain, open_bytes
+from data_prep.corpus.packed_files import DamagedFile, is_plain, open_bytes
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
@@ -45,7 +45,7 @@ def read_site(dump: str) -> Site:
     """Read what the wiki says of itself before its first page.
 
     Raises:
-      UserError: the file is missing, is damaged at its start, or is no MediaWiki dump.
+      UserError: the file is missing, is damaged at its start, or is not a MediaWiki dump.
     """
     parser, root, names = ElementTree.XMLPullParser(["start", "end"]), None, {}
     try:
@@ -134,10 +134,10 @@ class Stretch:
 
         Args:
           invalid_utf8: of `text_files.INVALID_UTF8`.
-          counts: gets under "invalid_utf8" how many pages had bytes that are no UTF-8.
+          counts: gets under "invalid_utf8" how many pages had bytes that are not UTF-8.
 
         Raises:
-          UserError: its XML is damaged or has bytes that are no UTF-8.
+          UserError: its XML is damaged or has bytes that are not UTF-8.
         """
         try:
             try:

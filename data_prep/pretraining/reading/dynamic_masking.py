@@ -1,8 +1,8 @@
 """Masked-LM corruption of batches of unmasked rows: new masks for every epoch.
 
 The rules of `masking`. The masks are a pure function of (seed, number of the example in the run),
-so an interrupted run goes on with the same ones. Those of single pieces are made by jax.numpy too,
-on a device (`jax_masking`): `xp` is either.
+so an interrupted run goes on with the same ones. jax.numpy makes masks of single pieces too, on a
+device (`jax_masking`): `xp` is either.
 """
 
 import os

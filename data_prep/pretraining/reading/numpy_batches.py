@@ -175,7 +175,7 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
     Returns: name of SCHEMA -> int32 or float32 [rows, values].
 
     Raises:
-      ValueError: a row is no example of these records.
+      ValueError: a row is not an example of these records.
     """
     joined = b"".join(rows)
     try:
@@ -293,7 +293,7 @@ def _one_by_one(rows: list[bytes]):
     try:
         lists = [feature_lists(row) for row in rows]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"a record is no tf.Example ({error})") from None
+        raise ValueError(f"a record is not a tf.Example ({error})") from None
     found = {}
     for name in set.intersection(*map(set, lists)):
         kinds = {kinds for kinds, _ in (one[name] for one in lists)}

@@ -26,7 +26,7 @@ def count_records(path: str, compression: str = "") -> int:
     """Count the records of a file by their lengths, without reading them where it can.
 
     Raises:
-      UserError: the file ends within a record or is no TFRecord file.
+      UserError: the file ends within a record or is not a TFRecord file.
     """
     if compression:
         return sum(1 for _ in read_records(path, compression))
@@ -73,12 +73,12 @@ def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
     """Parse one tf.Example: name to int64 or float32 [values].
 
     Raises:
-      UserError: the bytes are no tf.Example.
+      UserError: the bytes are not a tf.Example.
     """
     try:
         return {n: _values(*found) for n, found in feature_lists(record).items()}
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: a record is no tf.Example ({error})") from None
+        raise UserError(f"{path}: a record is not a tf.Example ({error})") from None
 
 
 def feature_lists(record: bytes) -> dict[str, tuple[str, list]]:
@@ -87,7 +87,7 @@ def feature_lists(record: bytes) -> dict[str, tuple[str, list]]:
     A part is bytes of packed values, or a single integer.
 
     Raises:
-      ValueError, IndexError, TypeError, AttributeError: the bytes are no tf.Example.
+      ValueError, IndexError, TypeError, AttributeError: the bytes are not a tf.Example.
     """
     lists = {}
     for _, features in fields(record):
@@ -143,7 +143,7 @@ def _record_length(header, path, number) -> int:
     length, checksum = struct.unpack("<QI", header)
     if masked(google_crc32c.value(header[:8])) != checksum:
         raise UserError(
-            f"{path} is no TFRecord file, is compressed in another way, or is damaged at record "
+            f"{path} is not a TFRecord file, is compressed in another way, or is damaged at record "
             f"{number}"
         )
     return length

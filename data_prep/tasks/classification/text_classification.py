@@ -37,7 +37,7 @@ _UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
 _BITS = {"0": 0, "0.": 0, "0.0": 0, "false": 0, "1": 1, "1.": 1, "1.0": 1, "true": 1}
 _HINT = (
     ". --task_options.text_column= names another (and text_b_column, label_column: several with "
-    "commas between, a column of 0 and 1 a label); where the first line is no header, "
+    "commas between, a column of 0 and 1 a label); where the first line is not a header, "
     "--task_options.columns=label,text names all columns"
 )
 

@@ -2,8 +2,8 @@
 
 Every file that finetune, evaluate, predict and the tasks are given comes through `look`. It decides
 by the file's beginning, not by its name alone: the format, whether the first line is a header, and
-which columns hold what is wanted. What it decided is said in one line; what it cannot decide is an
-error that names the option that says it.
+which columns hold what is wanted. One line says what it decided; a question that it cannot decide
+is an error that names the option.
 """
 
 import dataclasses
@@ -165,7 +165,7 @@ def look(
       also: columns that have to be there too.
       optional: all others that are read, where they are there; None: any may be. "id" is no
         question.
-      names: what the columns are called where the first line is no header.
+      names: what the columns are called where the first line is not a header.
       texts: whether the wanted texts alone will do, without a header: a text a line, or several
         with tabs between.
       format: of FORMATS but "conll", where the user says it.
@@ -187,7 +187,7 @@ def look(
     lines = lines or reading.Lines(path)
     shown = json_format(lines, path) if format in ("", "json", "jsonl") else ""
     if format in ("json", "jsonl") and not shown:
-        raise UserError(f"{lines.name}: --format={format}, but its first line is no JSON")
+        raise UserError(f"{lines.name}: --format={format}, but its first line is not JSON")
     if shown:
         _check_format(shown, format, lines.name)
         kept = list(reading.json_document(lines)) if shown == "json" else None

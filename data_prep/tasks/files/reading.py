@@ -14,7 +14,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from data_prep.corpus.text_files import decode_lines, plain_stream, text_lines
+from data_prep.corpus.packed_files import plain_stream
+from data_prep.corpus.text_files import decode_lines, text_lines
 from official_bert.common.errors import UserError, first_of
 from official_bert.common.json_files import parse_json, shorten, whole_characters
 
@@ -34,7 +35,7 @@ class Lines:
 
     def __init__(self, path: str):
         self._path, self.name = path, "standard input" if path == "-" else path
-        # Of a stream there is one reading: what was looked at comes first.
+        # A stream is read once: the rows that were looked at come first.
         self._stream = (
             decode_lines(plain_stream(sys.stdin.buffer), self.name) if path == "-" else None
         )
@@ -70,7 +71,7 @@ def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
     """JSON rows hold any type; a text must be one.
 
     Raises:
-      UserError: one of the columns is no string; `where` names the row.
+      UserError: one of the columns is not a string; `where` names the row.
     """
     for column in columns:
         if not isinstance(row[column], str):
@@ -161,7 +162,7 @@ def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
     U+FFFD.
 
     Raises:
-      UserError: a line is no JSON object.
+      UserError: a line is not a JSON object.
     """
     for number, line in lines:
         row = parse_json(line, f"{lines.name} line {number}") if line.strip() else None
@@ -172,7 +173,7 @@ def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
     """Yield (number from 1, object) of each row of one JSON value, whichever way it holds them.
 
     Raises:
-      UserError: it is no JSON, or no rows.
+      UserError: it is not JSON, or no rows.
     """
     text = "\n".join(line for _, line in lines)
     value = whole_characters(parse_json(text, lines.name, None), text)

@@ -2,7 +2,7 @@
 
 Blank lines stand between sentences, -DOCSTART- (CoNLL-2003) or "# newdoc" (CoNLL-U) between
 documents. A first column that counts the tokens (CoNLL-U, GermEval) holds no words; its ranges
-("1-2") and empty nodes ("1.1") are no tokens of their own. Lines that begin with "#" before a
+("1-2") and empty nodes ("1.1") are not tokens of their own. Lines that begin with "#" before a
 sentence are comments, unless they can be tokens.
 """
 
@@ -303,8 +303,8 @@ def _separator(lines: list[str]) -> str:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    # At blanks and tabs alone: no-break spaces are part of words ("10\\u00a0000"). What stands
-    # behind -DOCSTART- is free: a document's name, say.
+    # At blanks and tabs alone: no-break spaces are part of words ("10\\u00a0000"). Anything may
+    # stand behind -DOCSTART-: a document's name, say.
     if separator == "\t" and not line.startswith("-DOCSTART-"):
         return [field.strip(" ") for field in line.rstrip(" \t").split("\t")]
     return [field for field in re.split(r"[ \t]+", line) if field]

@@ -121,8 +121,8 @@ def from_tfds(row: dict) -> SquadExample:
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
     """Return characters of the first gold answer.
 
-    As in the original, the whitespace-separated words that the stated characters touch must contain
-    the answer, blanks collapsed; an answer stated some characters off, within those words, is
+    The whitespace-separated words that the stated characters touch must contain the answer, blanks
+    collapsed, as in the original; an answer stated some characters off, within those words, is
     found at the place nearest to the stated one (a text without blanks is one word). Else it is
     where bytes or the units of UTF-16 were counted, or at the nearest place of the paragraph: some
     tools count otherwise, or state -1.

@@ -91,8 +91,8 @@ def question_scores(
 ) -> dict[str, tuple[float, float]]:
     """Return {question id: (exact match, F1)} of the questions that have a prediction.
 
-    As officially, gold answers that normalise to nothing do not count; a question left without any
-    has the empty text for its answer.
+    Gold answers that normalise to nothing do not count, as in the official script; a question left
+    without any has the empty text for its answer.
     """
     scores = {}
     for question, answers in golds.items():

@@ -65,8 +65,8 @@ def _entity(entity: list | dict, text: str, where: str) -> tuple[int, int, str]:
                 )
             return start, end, kind
     raise UserError(
-        f"{where}: {shorten(entity)} is no entity (start, end, one kind) of a text of {len(text)} "
-        "characters"
+        f"{where}: {shorten(entity)} is not an entity (start, end, one kind) of a text of "
+        f"{len(text)} characters"
     )
 
 

@@ -97,7 +97,8 @@ class Conll(TfdsTask):
 
     @property
     def labels(self) -> list[str]:
-        """In the order of the model's outputs. Of phrases: O first, then B- and I- of each kind."""
+        """In the order of the model's outputs. Tags of phrases: O first, then B- and I- of each
+        kind."""
         if not self._labels:
             documents = self._documents("train")
             tags = {tag for document in documents for line in document.tags for tag in line}

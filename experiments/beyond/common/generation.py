@@ -1,8 +1,8 @@
 """Text from a model that reads left to right, token by token: greedy, or drawn (GPT-2's way).
 
 A step reads one token a row and gives the scores of the next; keys and values of the tokens before
-are kept, so that each is computed once. What `decode` asks of a step is that alone, whatever model
-is behind it.
+are kept, so that each is computed once. `decode` asks no more of a step, whatever model is behind
+it.
 """
 
 from collections.abc import Callable, Sequence
@@ -132,7 +132,7 @@ def decode(
       prompts: ids, at least one a row.
       length: of a row, prompt and all, at most.
       choose: function of (scores [B, V], number of the step) -> int32 [B].
-      end: the token that ends a text; it is no part of what is returned.
+      end: the token that ends a text; it is not a part of what is returned.
 
     Returns: what follows each prompt.
     """
@@ -201,7 +201,7 @@ def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, se
 
     for name, value in {"length": length, "top_k": top_k, "seed": seed}.items():
         if not isinstance(value, int | np.integer):
-            raise UserError(f"{name} {value!r} is no whole number")
+            raise UserError(f"{name} {value!r} is not a whole number")
     texts, one = as_texts(texts, may_be_empty=True)
     head = getattr(model.model, "masked_lm", None)
     if model.head != "pretraining" or head is None:

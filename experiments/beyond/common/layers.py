@@ -65,7 +65,7 @@ class NormFirstBlock(TransformerBlock):
     """A block whose sub-layers read what is normalised, and whose sums are not (GPT-2)."""
 
     def __init__(self, config: SuccessorConfig, initializer, **kwargs):
-        # What is added to the residual begins smaller: 2 L of them are added up.
+        # Weights of the 2 L sums into the residual begin smaller.
         deviation = config.initializer_range * (2 * config.num_hidden_layers) ** -0.5
         last = keras.initializers.TruncatedNormal(stddev=deviation, seed=initializer.seed)
         super().__init__(config, initializer, last, **kwargs)

@@ -1,6 +1,6 @@
 """DistilBERT (Sanh et al. 2019): BERT without segments and pooler, half as deep.
 
-What it is trained with is `distillation`.
+Its objective is `distillation`.
 """
 
 from experiments.beyond.common.names import pooler

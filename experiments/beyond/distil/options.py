@@ -70,9 +70,9 @@ class PretrainTeacher(Options):
             placed = dataclasses.replace(self, teacher=place)
             bert = planner.ablation.variant(self.teacher[1:]).pretrain.bert_config
         else:
-            from experiments.tables.planning.plan import checkpoint_config
+            from experiments.tables.planning import checkpoints
 
-            bert = checkpoint_config(self.teacher)
+            bert = checkpoints.shape(self.teacher)
         return placed, lambda *shape: teacher_step_flops(bert, config.objectives, *shape)
 
     def prepare(self, config, start, head):

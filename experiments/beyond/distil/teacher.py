@@ -73,7 +73,7 @@ class ReadTeacher(Part):
         return {"teacher": told}
 
     def of_finetuning(self, state, config):
-        # As if every text had the full length.
+        # Counted as if every text had the full length.
         flops = self.start.bert.encoder_flops(state.examples, config.max_seq_length)
         return {"teacher": {"digest": self.digest, "flops": flops}}
 

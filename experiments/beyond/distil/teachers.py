@@ -1,7 +1,7 @@
 """Teachers: trained models that smaller ones learn from (distillation, Hinton et al. 2015).
 
-What a student compares with is in `distillation`; here is what a teacher is, and how a student may
-begin with some of its layers.
+`distillation` has the student's losses; here is the teacher, and how a student may begin with some
+of its layers.
 """
 
 import re

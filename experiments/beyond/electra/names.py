@@ -1,6 +1,6 @@
 """ELECTRA (Clark et al. 2020): BERT with narrow tables and no pooler.
 
-What it is trained to do, and the generator beside it, is `objective.py`.
+Its objective, and the generator beside it, are in `objective.py`.
 """
 
 from experiments.beyond.common.names import CLASSIFIER, own_activation, pooler

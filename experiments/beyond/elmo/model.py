@@ -2,8 +2,8 @@
 two LSTMs in each direction.
 
 A word is a row of characters, read by convolutions of several widths, highways and a projection. An
-LSTM has more cells than it passes on: its output is projected, and both are clipped. What a task
-reads is a sum of all layers with learnt weights (`features.LayerCombination`, "elmo").
+LSTM has more cells than it passes on: its output is projected, and both are clipped. A task reads a
+sum of all layers with learnt weights (`features.LayerCombination`, "elmo").
 
 Weights are those of allenai/bilm-tf: an options.json and an HDF5 file.
 """

@@ -10,8 +10,8 @@ from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, fields_of, list_of, read_json
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
-# Character ids: bytes, then what begins and ends a text and a word, then padding; 0 is no character
-# of any word, so all stand one higher in the table.
+# Character ids: bytes, then what begins and ends a text and a word, then padding. No word has a
+# character 0, so all stand one higher in the table.
 _TEXT_BEGINS, _TEXT_ENDS, _WORD_BEGINS, _WORD_ENDS, _PADDING = range(256, 261)
 PADDING = _PADDING + 1
 NUM_CHARACTERS = 262

@@ -1,8 +1,8 @@
 """ELMo in the place of a BERT: as the frozen encoder of the feature-based approach (`model=FOLDER`
 of ELMo's with `features`), and as what is pre-trained (`bert` is an ElmoConfig).
 
-It reads words by their letters. As features its vocabulary is the words of the task; in
-pre-training its words are joined of the records' pieces.
+It reads words by their letters. For features its vocabulary is the words of the task; in
+pre-training its words are joined from the records' pieces.
 """
 
 import dataclasses

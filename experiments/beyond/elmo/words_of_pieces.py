@@ -42,7 +42,7 @@ class WordsOfPieces:
         behind = ops.concatenate([ops.ones_like(special[:, :1]), special[:, :-1]], axis=1)
         starts = mask * (1 - of_piece(self._continues) * (1 - behind))
         word = ops.maximum(ops.cumsum(starts, axis=1) - 1, 0)
-        # Of each word its last piece: those of it and of the words before, less one.
+        # The last piece of each word: those of it and of the words before, less one.
         number = ops.arange(ops.shape(ids)[1], dtype="int32")[:, None]
         last = ops.sum(ops.cast(word[:, None] <= number, "int32"), axis=2) - 1
 

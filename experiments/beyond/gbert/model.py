@@ -229,7 +229,7 @@ class MedicationModel(_OfSets):
             own = fold_in(seed, FEATURE_DROPOUT + number)
             x = self.encoder(ops.reshape(ids, (-1, length)), rows=table, seed=own)
             vectors.append(ops.reshape(read(x), (rows, visits, x.shape[-1])))
-        # Of visits 0 to t - 1, so neither the answer nor anything behind it is read.
+        # Visits 0 to t - 1, so neither the answer nor anything behind it is read.
         before = [ops.cumsum(ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0))), axis=1) for x in vectors]
         count = ops.cast(ops.maximum(ops.arange(vectors[0].shape[1]), 1), "float32")[:, None]
         means = [ops.divide(x, count) for x in before]  # in float32, whatever the policy

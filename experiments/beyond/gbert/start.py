@@ -1,9 +1,9 @@
 """G-BERT (`experiments.beyond.gbert.model`) as a fine-tuning run: pre-trained and fine-tuned.
 
 A FinetuneConfig asks for it by `model="gbert"`, or for it without its graph, without pre-training
-or without both; `bert` has its sizes. As in Shang et al. (2019) five epochs of pre-training on all
-visits and five of fine-tuning on patients follow each other until `num_train_epochs` of the latter
-are done. The weights are the last ones; none are chosen on dev.
+or without both; `bert` has its sizes. Shang et al. (2019) are followed: five epochs of pre-training
+on all visits and five of fine-tuning on patients follow each other until `num_train_epochs` of the
+latter are done. The weights are the last ones; none are chosen on dev.
 """
 
 import dataclasses

@@ -7,7 +7,7 @@ last block. One token, <|endoftext|>, divides documents: it begins and ends text
 from experiments.beyond.gpt.names import OPENAI_GPT, OpenAIGPT
 from official_bert.checkpoints.member import POSITIONS
 
-# What makes a `BertConfig` GPT-2; sizes and rates apart.
+# Fields that make a `BertConfig` GPT-2; sizes and rates apart.
 GPT2 = {**OPENAI_GPT, "norm_first": True}
 # Fields that say how attention is computed, and the one value that is computed here.
 _ATTENTION = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False}

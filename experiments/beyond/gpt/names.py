@@ -2,8 +2,8 @@
 
 In a Hugging Face folder (`OpenAIGPTModel`) its matrices lie as [inputs, outputs], those of query,
 key and value in one. The published table has no rows for what begins, divides and ends the texts of
-a task: they are drawn here, N(0, 0.02), as in the paper. What is written here has them; n_special
-in its config.json says so.
+a task: they are drawn here, N(0, 0.02), as in the paper. Folders that are written here have them;
+n_special in config.json says so.
 """
 
 import re
@@ -15,7 +15,7 @@ import numpy as np
 from official_bert.checkpoints.member import POSITIONS, Member
 from official_bert.tokenization.library.word_end_byte_pair import ADDED
 
-# What makes a `BertConfig` OpenAI GPT; sizes and rates apart.
+# Fields that make a `BertConfig` OpenAI GPT; sizes and rates apart.
 OPENAI_GPT = {
     "attention_direction": "left_to_right",
     "type_vocab_size": 0,

@@ -1,9 +1,10 @@
 """Beam search in `keras.ops`: in a graph where the backend makes one, so that an export has it.
 
-As in `transformers` (early_stopping=False): of twice as many continuations as there are beams those
-that end among the best are candidates, the others go on; a text's score is the sum of its
-logarithms by its length to the power of `length_penalty`. A row is decided when no beam that goes
-on could be better than its worst candidate, by today's lengths. One beam is the greedy text.
+The rule is that of `transformers` (early_stopping=False). Among twice as many continuations as
+there are beams, those that end among the best are candidates; the others go on; a text's score is
+the sum of its logarithms by its length to the power of `length_penalty`. A row is decided when no
+beam that goes on could be better than its worst candidate, by today's lengths. One beam is the
+greedy text.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ def search(
       step: function of (int32 [B * beams], int32 scalar place, state) -> (scores of the next token
         [B * beams, V], state); the beams of a row lie beside each other.
       state: nested tensors [B * beams, ...], of before the first token.
-      first: int32 [B], what the texts begin with; it is no part of them.
+      first: int32 [B], what the texts begin with; it is not a part of them.
       end: int32 [B], what ends them.
       longest: tokens of a text at most, its end among them.
       beams: texts that are followed at a time.

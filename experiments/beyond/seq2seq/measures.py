@@ -5,8 +5,8 @@ import numpy as np
 
 def bleu(sums):
     """Return BLEU [...] of sums [..., 10]: matches and n-grams of one to four words, words, words
-    of the targets. As sacrebleu: where no n-gram of a length matches, a half, a quarter, ... counts
-    as found."""
+    of the targets. Where no n-gram of a length matches, a half, a quarter, ... counts
+    as found, as in sacrebleu."""
     matches, grams = sums[..., :4], np.maximum(sums[..., 4:8], 1e-12)
     none = matches <= 0
     shares = np.where(none, 0.5 ** np.cumsum(none, axis=-1), matches) / grams

@@ -11,7 +11,7 @@ from official_bert.config import DECODERS, RNN_DECODERS
 class Decoder(Options):
     """The decoder that writes the text."""
 
-    # Of text_to_text: "separate" (BERT2BERT), "shared" with the encoder (BertShare), "prefix"
+    # In text_to_text: "separate" (BERT2BERT), "shared" with the encoder (BertShare), "prefix"
     # (UniLM's mask); GRUs, "rnn" or "rnn_attention", of the sizes of `bert`, with random weights.
     decoder: str = "separate"
 

@@ -55,7 +55,7 @@ CPU = dataclasses.replace(
     max_dev_examples=400,
     dropout=0.1,
 )
-# Those of the checkpoint, tiny-wikipedia.
+# The sizes of the checkpoint, tiny-wikipedia.
 _SIZES = named_config(
     "tiny", vocab_size=8192, num_attention_heads=4, max_position_embeddings=128,
     initializer_range=0.05,

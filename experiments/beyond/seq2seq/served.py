@@ -49,7 +49,7 @@ class ServedWriter(ServedModel):
         mask = tf.cast(rows.mask, tf.int32)
         batch = {"input_ids": ids, "input_mask": mask, "segment_ids": tf.zeros_like(ids)}
         written = self.answers(batch)["output_ids"]
-        # An id behind the vocabulary, of a row that is no word, is left out as in Python.
+        # An id behind the vocabulary, of a row that is not a word, is left out as in Python.
         known = (written >= 0) & (written < tf.size(self.vocabulary))
         pieces = tf.gather(self.vocabulary, tf.where(known, written, 0))
         text = tf.strings.reduce_join(tf.where(known, pieces, ""), axis=1, separator=" ")

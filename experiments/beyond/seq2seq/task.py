@@ -142,7 +142,7 @@ class TextToText(SplitTask):
             if split == "test" and target is None:
                 target = None
             elif not isinstance(target, str) or not target.strip():
-                raise UserError(f"{where}: {self.target_column} is no text; leave the row out")
+                raise UserError(f"{where}: {self.target_column} is not text; leave the row out")
             if not row[self.source_column].strip():
                 raise UserError(f"{where}: {self.source_column} is empty; leave the row out")
             found.append(Pair(str(row.get("id", index)), row[self.source_column], target))

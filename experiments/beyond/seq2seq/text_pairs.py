@@ -9,7 +9,7 @@
     official-bert text_pairs --squad=train-v1.1.json,dev-v1.1.json --output=questions
 
 Line n of one file belongs to line n of the other; verses of SWORD modules belong together by book,
-chapter and number (pysword reads them; both Bibles are public domain, 31,000 pairs). Of SQuAD's
+chapter and number (pysword reads them; both Bibles are public domain, 31,000 pairs). From SQuAD's
 questions the source is "ANSWER: SENTENCE", the (first) answer and the sentence that holds it, the
 target the question. Pairs with an empty side are left out, questions whose answer is not found, and
 pairs of which a side has more than --max_words words. The folder has train.tsv, dev.tsv and

@@ -1,6 +1,6 @@
 """Loss, metric and writing of the models that read a text and write another.
 
-What is written begins and ends as what is read does, with [CLS] and [SEP] in BERT's vocabulary.
+The written text begins and ends as the read one does, with [CLS] and [SEP] in BERT's vocabulary.
 """
 
 import keras

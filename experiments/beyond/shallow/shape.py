@@ -8,7 +8,7 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
 SHALLOW = "shallow_concatenation"
-# What a shallow concatenation has twice.
+# Parts that a shallow concatenation has twice.
 _SPLIT = ("hidden_size", "num_attention_heads", "intermediate_size")
 
 

@@ -1,9 +1,9 @@
 """Words weighted by their rarity and a linear classifier, by scikit-learn: a row without a network.
 
-What a table gains over this row needs more than knowing which words a text has. Words and pairs of
-words weigh the more the fewer texts have them (Salton and Buckley 1988); logistic regression, or
-ridge regression for numbers, does the rest. Two texts u and v become [u; v; |u - v|; u * v], as in
-GLUE's baselines (Wang et al. 2018, section 5).
+A gain over this row needs more than knowing which words a text has. Words and pairs of words weigh
+the more the fewer texts have them (Salton and Buckley 1988); logistic regression, or ridge
+regression for numbers, does the rest. Two texts u and v become [u; v; |u - v|; u * v], as in GLUE's
+baselines (Wang et al. 2018, section 5).
 
 A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do not matter then.
 """

@@ -41,7 +41,7 @@ FINETUNE = FinetuneConfig(
     bias_correction=True,
     adam_beta_2=0.99,
 )
-# Three layers of 1,150 cells on tables of 400. Of each dropout the middle of the original's.
+# Three layers of 1,150 cells on tables of 400. Each dropout is the middle of the original's.
 PAPER = AwdLstmConfig(
     vocab_size=30_522,
     hidden_size=400,
@@ -50,7 +50,7 @@ PAPER = AwdLstmConfig(
     hidden_dropout_prob=0.3,
     attention_probs_dropout_prob=0.5,
 )
-# As many weights in the layers as BERT tiny.
+# The layers have as many weights as BERT tiny's.
 SMALL = dataclasses.replace(
     PAPER,
     hidden_size=128,

@@ -9,7 +9,7 @@ from experiments.training.settings.options import Options, place
 class VideoOptions(Options):
     """The model that VideoBERT begins with."""
 
-    # Of videobert: a model whose weights and sizes it begins with; "": random weights of `bert`.
+    # The model whose weights and sizes videobert begins with; "": random weights of `bert`.
     init_from: str = place()
 
     of_a_start = True

@@ -77,7 +77,7 @@ def _table(scale: str, config: FinetuneConfig, seeds: int) -> Ablation:
         Variant(label, seeds=tuple(range(1, seeds + 1)), checkpoint=name)
         for label, name in zip(_LABELS, NAMES, strict=True)
     ]
-    # As many steps.
+    # The same number of steps.
     fewer = {"max_train_examples": 150, "num_train_epochs": 8 * config.num_train_epochs}
     claims = {
         alone: ("clips say more than the language alone", "4.4"),

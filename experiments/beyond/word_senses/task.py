@@ -1,8 +1,8 @@
 """Word senses: the one that a word has in a sentence (GlossBERT, Huang et al. 2019; WordNet).
 
 A context and the gloss of each sense of the word are a pair, yes or no; the sense with the highest
-yes wins. As in GlossBERT's "Sent-CLS-WS" quotation marks stand around the word, and the word before
-the gloss. data_dir holds WordNet's database, as Debian's wordnet-base installs it in
+yes wins. Quotation marks stand around the word, and the word before the gloss, as in GlossBERT's
+"Sent-CLS-WS". data_dir holds WordNet's database, as Debian's wordnet-base installs it in
 /usr/share/wordnet. Its glosses quote sentences; they are the contexts, and no part of a gloss. A
 tenth of the words is dev, with all of their sentences: no word is trained on and asked about.
 """

@@ -11,7 +11,7 @@ class WordOptions(Options):
 
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
     word_vectors: str = place("file")
-    # Of bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
+    # For bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
     elmo: str = place()
 
     of_a_start = True

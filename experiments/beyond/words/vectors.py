@@ -28,7 +28,7 @@ def read_vectors(path: str | os.PathLike) -> tuple[list[str], np.ndarray]:
       path: text in UTF-8, of either format; packed where its name ends in ".gz".
 
     Raises:
-      UserError: the file is missing, or a line is no word with D numbers; the message names it.
+      UserError: the file is missing, or a line is not a word with D numbers; the message names it.
     """
     return _read_file(path, _read)
 

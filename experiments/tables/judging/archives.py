@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.corpus.text_files import open_bytes
+from data_prep.corpus.packed_files import open_bytes
 from data_prep.jobs import storage
 from experiments.tables.judging import measures
 from experiments.tables.judging.intervals import Run

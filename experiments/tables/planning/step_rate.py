@@ -100,7 +100,7 @@ def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
     while bert.num_hidden_layers > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
         bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
     model = BertPretrainer(bert)
-    # As in training: on TensorFlow without XLA, which JAX needs.
+    # TensorFlow without XLA, as in training; JAX needs XLA.
     model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
     rows = _batch(batch, length)
     best = float("inf")

@@ -16,7 +16,7 @@ from data_prep.tasks.files.reading import is_held_out
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
 from official_bert.common.errors import UserError
-from official_bert.common.files import remove, write_text
+from official_bert.common.files import atomic_folder, remove, write_text
 from official_bert.common.json_files import read_json
 from official_bert.extension import find
 
@@ -77,12 +77,11 @@ def make_records(config: dict, folder: Path) -> dict:
 
 
 def mix_nli(config: dict, folder: Path) -> dict:
-    remove(folder / "data")
-    return mix(config["mnli_dev"], config["others"], folder / "data")
+    return mix(config["mnli_dev"], config["others"], folder / "data", own=True)
 
 
 def cloze(config: dict, folder: Path) -> dict:
-    """Scores a pre-trained model on held-out masked pieces (`zero_shot_probes.py`)."""
+    """Score a pre-trained model on held-out masked pieces (`zero_shot_probes.py`)."""
     from experiments.training.finetuning import example_scores
     from experiments.training.pretraining import heldout, zero_shot_probes
 
@@ -104,7 +103,7 @@ def cloze(config: dict, folder: Path) -> dict:
 
 
 def export_model(config: dict, folder: Path) -> dict:
-    """Export a SavedModel and asks it about the examples."""
+    """Export a SavedModel and ask it about the examples."""
     from experiments.training.answers.export_model import answer, export
 
     path = folder / "saved_model" / "1"
@@ -143,8 +142,8 @@ def _best_label(outputs: dict) -> dict:
     return {"label": label, "probability": float(max(outputs["probabilities"]))}
 
 
-def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
-    """Training and dev data for NLI where MNLI's training set is not at hand.
+def mix(mnli_dev: str, others: list[str], output: str | Path, own: bool = False) -> dict[str, int]:
+    """Make training and dev data for NLI where MNLI's training set is not at hand.
 
     MNLI's matched dev set is cut in two by premise: one half is the dev set, the other goes into
     training together with any number of other NLI files. Scores on half of MNLI dev after training
@@ -154,6 +153,7 @@ def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
     Args:
       mnli_dev: MNLI's dev_matched.tsv.
       others: TSV files with the columns premise, hypothesis and label, for training.
+      own: replace the folder, which is of an earlier try of the same cell.
 
     Returns: {"train", "dev"} counts of pairs.
     Raises:
@@ -167,9 +167,10 @@ def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
     for path in others:
         for line, row in look(path, (("premise", "hypothesis", "label"),)).rows():
             train.append((row["premise"], row["hypothesis"], _nli_label(row["label"], path, line)))
-    for name, pairs in (("train", train), ("dev", dev)):
-        rows = "".join("\t".join(pair) + "\n" for pair in pairs)
-        write_text(Path(output) / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows, own=True)
+    with atomic_folder(output, own=own) as folder:
+        for name, pairs in (("train", train), ("dev", dev)):
+            rows = "".join("\t".join(pair) + "\n" for pair in pairs)
+            write_text(folder / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows)
     return {"train": len(train), "dev": len(dev)}
 
 

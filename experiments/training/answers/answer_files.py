@@ -16,7 +16,7 @@ from data_prep.tasks.files.reading import cell
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
-# What a table shows of a prediction, by the kind of head and problem.
+# Columns that a table shows of a prediction, by the kind of head and problem.
 _ANSWERS = {
     ("classification", "single_label"): ("label", "probabilities"),
     ("classification", "multi_label"): ("labels", "probabilities"),
@@ -34,8 +34,8 @@ def open_answers(path, source, head, labels, overwrite: bool = False):
     a row without text), by the ending of `path`; .gz behind it compresses.
 
     Args:
-      path: .jsonl, .json, .csv, .parquet, else a TSV; "-" is standard output. What is asked in
-        lines with a token each is answered so, but for the first two and Parquet.
+      path: .jsonl, .json, .csv, .parquet, else a TSV; "-" is standard output. Lines with a token
+      each are answered in such lines, but for the first two and Parquet.
       source: what the input is: `look.Table` or `token_lines.TokenLines`.
       head: of the task.
       labels: of the model.

@@ -13,7 +13,7 @@ def read_task(model):
     Needs neither Keras nor TensorFlow, so that a wrong folder is an error within a second.
 
     Raises:
-      UserError: it is no model folder, or no fine-tuning wrote it.
+      UserError: it is not a model folder, or no fine-tuning wrote it.
     """
     from official_bert.checkpoints import model_folder
 

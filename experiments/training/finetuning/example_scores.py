@@ -37,7 +37,7 @@ def check_folds(task, metric: str) -> None:
 
     Raises:
       UserError: the `statistics` of single folds do not give that metric ("": the main one) of all
-        their examples together: it is no sum over examples, or of ranks and means within a fold.
+        their examples together: it is not a sum over examples, or of ranks and means within a fold.
     """
     problem, metric = task.head["problem"], metric or task.metrics[0]
     two = ("f1", "matthews") if len(task.head["labels"]) == 2 else ()

@@ -8,7 +8,7 @@ from experiments.training.start import starts
 from experiments.training.start.examples import read_examples, read_others
 from official_bert.common.errors import UserError
 
-# Of networks that a `Trainer` trains step by step.
+# Options of networks that a `Trainer` trains step by step.
 _STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
 
 

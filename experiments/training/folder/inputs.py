@@ -118,7 +118,7 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
     for name in {**before, **now}:
         old, new = before.get(name), now.get(name)
         if None in (old, new) and _is_of_tests(name):
-            continue  # whether its predictions are wanted is no matter of data
+            continue  # whether its predictions are wanted is not a matter of data
         if old is None or new is None:
             places = (one.place if one else "none" for one in (old, new))
             lines.append(f"{name}: {' -> '.join(places)}")

@@ -19,7 +19,7 @@ from data_prep.jobs.processes import available_cores
 from official_bert.common.json_files import field, list_of
 
 FILE = "versions.json"
-# What two sessions must share to have computed the same numbers.
+# Parts that two sessions must share to have computed the same numbers.
 COMPARED = ("code", "python", "packages", "processor", "cores", "gpus")
 _KINDS = {"code": str, "packages": dict, "gpus": str, "date": str}  # one of gpus
 _PACKAGES = ("tensorflow", "keras", "numpy", "jax", "keras-hub", "tensorflow-text", "sentencex",

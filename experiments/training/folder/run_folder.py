@@ -208,7 +208,7 @@ class RunFolder:
         left = [name for name in NAMES if os.path.lexists(self.path / name)]
         if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
             if CONFIG in left and not storage.is_written_here(self.path / CONFIG):
-                raise UserError(f"{self.path / CONFIG} is no run's; choose another --workdir")
+                raise UserError(f"{self.path / CONFIG} is not a run's; choose another --workdir")
             return None  # nothing but the options of a run that was refused before it began
         stored = read_config(self.path, type(config), "choose another --workdir or --overwrite")
         lines = differences(result_dict(stored[0]), result_dict(config))

@@ -105,8 +105,8 @@ class PretrainConfig(TrainingConfig):
     num_decay_steps: int = -1
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
-    # As official_bert.objectives writes them, the language model first: masked_lm alone is "No
-    # NSP", next_token is for models that read left to right.
+    # Written as in official_bert.objectives, the language model first: masked_lm alone is "No NSP",
+    # next_token is for models that read left to right.
     objectives: tuple[str | dict, ...] = objectives.BERT
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = place()

@@ -39,7 +39,7 @@ SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoi
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
 _TASK_OPTIONS = "task_options."
-# What a function that runs a configuration is given besides its options.
+# Arguments of a function that runs a configuration, besides its options.
 _SET_BY_COMMANDS = ("config", "ablation", "workdir", "quiet", "command", "began", "lock")
 
 
@@ -190,7 +190,7 @@ def help_of(config, source):
 def _entries(node, flag):
     """(flag, value, type, comment) of each field, those inside other fields included.
 
-    Of several alike (phases, variants) the first is listed in full, the others where they differ.
+    The first of several alike (phases, variants) is listed in full, the others where they differ.
     """
     comments, hints = {}, typing.get_type_hints(type(node))
     for kind in reversed(type(node).__mro__[:-1]):

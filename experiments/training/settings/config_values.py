@@ -73,7 +73,7 @@ def _with(node, changes, hint=None, place="--config"):
     made = {}
     for key, value in inner.items():
         if key not in known and isinstance(node, tuple):
-            raise UserError(f"{place}.{key}: {key} is no position among {len(node)} entries")
+            raise UserError(f"{place}.{key}: {key} is not a position among {len(node)} entries")
         if key not in known and not isinstance(node, dict):
             raise UserError(f"{place}.{key}: {unknown_field(type(node), key)}")
         made[key] = _with(known.get(key, {}), value, hints.get(key), f"{place}.{key}")

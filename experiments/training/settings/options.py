@@ -119,8 +119,7 @@ class Options(Part):
         """Return the options in a cell of a table that pre-trains, and the work beside its model.
 
         Args:
-          planner: of `experiments.tables.planning.plan`, with `ablation`, `variants_cell` and
-            `checkpoint_config`.
+          planner: of `experiments.tables.planning.plan`, with `ablation` and `variants_cell`.
           config: PretrainConfig of the cell.
           seed: of the pre-training.
 
@@ -177,7 +176,7 @@ def value_of(config, name: str):
 def replaced(config, **changes):
     """Return a configuration with fields or options replaced, by their names.
 
-    As `dataclasses.replace`, which does not know options.
+    It is `dataclasses.replace`, which does not know options, with them.
     """
     if not hasattr(config, "model_options"):
         return dataclasses.replace(config, **changes)

@@ -99,7 +99,7 @@ def _listed(text, labels):
             weights[labels.index(label.strip())] = float(number)
         except ValueError:
             raise UserError(
-                f"--config.class_weights: {part.strip()!r} is no LABEL=WEIGHT; "
+                f"--config.class_weights: {part.strip()!r} is not a LABEL=WEIGHT; "
                 f"the labels are {first_of(labels, 20)}; or say balanced"
             ) from None
     return weights

@@ -1,7 +1,7 @@
 """Checks of a run before TensorFlow is loaded or anything downloaded.
 
 Files, columns, options, lengths and vocabularies: an error comes within a second or two and names
-the flag that mends it. What was read for that is handed on, so that nothing is read twice.
+the flag that mends it. Data that was read for it is handed on, so that nothing is read twice.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from official_bert.objectives import check_direction
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
-# What two BertConfigs must share for weights to fit.
+# Fields that two BertConfigs must share for weights to fit.
 _SIZES = sorted(
     {field.name for field in dataclasses.fields(BertConfig)}
     - {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}

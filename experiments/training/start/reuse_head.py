@@ -10,7 +10,7 @@ from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.options import class_of, names_for
 from official_bert.common.errors import first_of
 
-# What transformers calls labels that nobody named.
+# Names that transformers gives to labels that nobody named.
 _NAMELESS = re.compile(r"LABEL_\d+")
 
 

@@ -1,8 +1,8 @@
 """The door into training: which kind of model a configuration starts from.
 
 A run starts from a BERT (`starting_point`), unless an extension's kind is chosen: by a name in
-`model`, by a file in the folder that `model` names, or by the type of `bert`. What a kind does
-otherwise stands in its own file; nothing else knows it by name.
+`model`, by a file in the folder that `model` names, or by the type of `bert`. The differences of a
+kind stand in its own file; nothing else knows it by name.
 """
 
 import dataclasses

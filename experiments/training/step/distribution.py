@@ -1,7 +1,7 @@
 """Devices of training: one device, several of one machine, several machines, or a TPU.
 
-The training loop (`trainer`) is written once against `tf.distribute`. What differs between the
-strategies is here: how each is made, how a batch is divided among replicas, who writes files.
+The training loop (`trainer`) is written once against `tf.distribute`. The differences between the
+strategies are here: how each is made, how a batch is divided among replicas, who writes files.
 """
 
 import contextlib

@@ -1,8 +1,9 @@
 """Devices of training on JAX: one device, or all of this machine's, each with its rows of a batch.
 
-What `distribution` is for TensorFlow. A step is written for the whole batch, and XLA divides it:
-weights are on every device, rows are split, sums over the batch become sums over devices. So any
-number of devices draws the same dropout masks and takes the same step, but for rounding.
+The twin of `distribution`, which is for TensorFlow. A step is written for the whole batch, and XLA
+divides it: weights are on every device, rows are split, sums over the batch become sums over
+devices. So any number of devices draws the same dropout masks and takes the same step, but for
+rounding.
 
 Records may lie on the devices as arrays (`DeviceBatches`): the host then only says which rows a
 step reads. On one GPU a small model takes more sequences a second than a host can parse and copy.

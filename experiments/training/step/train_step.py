@@ -1,8 +1,8 @@
 """The training step: gradients of global means, summed, clipped once, applied.
 
-Of a model it knows only the protocol of `official_bert.losses`: outputs, loss terms, metric terms
-as (sum, weight). What Keras 3 gets wrong under tf.distribute (replicas that draw the same dropout
-mask, gradients clipped before they are summed, means of means) is done here by hand:
+It knows only the protocol of `official_bert.losses` of a model: outputs, loss terms, metric terms
+as (sum, weight). The things that Keras 3 gets wrong under tf.distribute (replicas that draw the
+same dropout mask, gradients clipped before they are summed, means of means) are done here by hand:
 
 - a seed is a function of (run seed, step, micro-batch, replica), so masks differ between replicas
   and a resumed run draws what the uninterrupted run would have drawn;

@@ -1,5 +1,5 @@
 """`TrainerState`: a model, its optimiser and their numbers, alike on every backend, and what is
-asked of a trainer. What is compiled is in `trainer` (TensorFlow) and `jax_trainer`.
+asked of a trainer. The compiled functions are in `trainer` (TensorFlow) and `jax_trainer`.
 """
 
 import contextlib

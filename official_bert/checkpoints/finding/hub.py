@@ -31,7 +31,7 @@ _SMALL = re.compile(
     r"|tokenizer\.json|tokenizer_config\.json|added_tokens\.json|vocab\.json|merges\.txt|vocab\.txt"
     r"|spiece\.model|assets/tokenizer/[\w.]+|[^/]+\.index"
 )
-# Of these the first that is there, with all of its shards.
+# The first of these that is there, with all of its shards.
 _WEIGHTS = (
     r"weights\.safetensors",
     r"model\.safetensors",
@@ -87,7 +87,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
         raise UserError(f"{name}: no revision {revision} at {address}") from None
     except errors.HFValidationError:
         raise Absent(f"no name that a model of {address} can have") from None
-    except Exception as error:  # of the network, of the hub, or something that is no hub
+    except Exception as error:  # of the network, of the hub, or something that is not a hub
         told = f"{address} cannot be asked ({_why(error)})"
         if kept := _kept(name, revision, pickle):
             warnings.warn(f"{name}: {told}; the copy in {kept} is read", stacklevel=2)

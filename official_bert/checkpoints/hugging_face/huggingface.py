@@ -83,7 +83,7 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     unexpected tensor.
 
     Successors go out as RoBERTa, ALBERT, DistilBERT, ELECTRA or OpenAI GPT, whichever the encoder
-    is. Of the settings labels and max_seq_length are kept, and what `model_card` tells.
+    is. The labels and max_seq_length of the settings are kept, and what `model_card` tells.
     """
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)

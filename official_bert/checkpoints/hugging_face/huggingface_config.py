@@ -16,7 +16,7 @@ from official_bert.config import BertConfig
 from official_bert.extension import names
 
 FILES = ("config.json", "bert_config.json")
-# What these compute cannot be seen in their tensors, which have BERT's names.
+# Their tensors have BERT's names and do not show what these compute.
 _LOOK_ALIKE = ("big_bird", "mra", "nystromformer", "yoso")
 # hidden_act there -> (hidden_act, gelu_form) here.
 _ACTIVATIONS = {

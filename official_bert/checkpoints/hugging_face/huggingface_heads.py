@@ -18,7 +18,7 @@ from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
 from official_bert.objectives import LANGUAGE_MODELS, parse_spec
 
-# Those of pre-training depend on the objectives.
+# Heads of pre-training depend on the objectives.
 _CLASSES = {"none": "Model"} | {head: named.classes for head, named in FINE_TUNED.items()}
 # How a class ends in config.json's "architectures" -> our head.
 _HEADS = {ending: head for head, ending in _CLASSES.items()}
@@ -120,7 +120,7 @@ def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, A
             settings["labels"] = labels
     if head == "classification":
         ours = {theirs: name for name, theirs in PROBLEMS.items()}
-        # What transformers assumes where the field is empty.
+        # The class that transformers assumes where the field is empty.
         default = "regression" if count == 1 else "single_label"
         settings["problem"] = ours.get(fields.get("problem_type"), default)
     return settings, ""

@@ -20,10 +20,10 @@ from official_bert.common.paths import inside
 # Older versions run code from a file although told to load weights only (CVE-2025-32434), or write
 # beyond their memory (CVE-2026-24747).
 _OLDEST_TORCH = (2, 10)
-# What is looked for, in this order: a file, or the index of its shards.
+# Files that are looked for, in this order: a file, or the index of its shards.
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".pt", ".pth", ".ckpt")
 _FILES = ("model.safetensors", "pytorch_model.bin")
-# What a file of arrays may hold as it is; of these and others `transfer` takes what weights are.
+# Types that a file of arrays may hold as they are; `transfer` takes the weights among them.
 _NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
@@ -91,7 +91,7 @@ def read_pickle(path: str) -> dict[str, np.ndarray]:
     size, found = os.path.getsize(path), {}
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
-            raise UserError(f"{path}: {str(name)[:80]!r} is no tensor")
+            raise UserError(f"{path}: {str(name)[:80]!r} is not a tensor")
         # A view of a single number can have any shape.
         if tensor.layout != torch.strided or math.prod(tensor.shape) > size:
             raise UserError(f"{path}: tensor {name} is larger than the file")

@@ -1,8 +1,8 @@
 """The tokenizer files of a Hugging Face folder: `tokenizer.json`, or the older ones of a kind.
 
-What they say is computed by the library that defines it (`tokenization.foreign`). Where the files
-of a folder contradict each other, `tokenizer.json` counts; a contradiction about case, accents or
-ideographs, which `transformers` decides in its own way, is an error.
+The library that defines them computes them (`tokenization.foreign`). Where the files of a folder
+contradict each other, `tokenizer.json` counts; a contradiction about case, accents or ideographs,
+which `transformers` decides in its own way, is an error.
 """
 
 import json
@@ -173,7 +173,7 @@ def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, 
     for index in decoder:
         token = field(decoder, index, dict, f"{path}: added_tokens_decoder")
         if not index.isdecimal():
-            raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is no id")
+            raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is not an id")
         where = f"{path}: added_tokens_decoder: {index}"
         flags = {name: bool(token.get(name)) for name in (*tokenizer_json.FLAGS, "special")}
         found[int(index)] = {"content": field(token, "content", str, where), **flags}

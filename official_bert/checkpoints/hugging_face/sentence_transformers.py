@@ -98,7 +98,7 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     path, found = folder / FILE, []
     for module in read_json(path, list):
         if not isinstance(module, dict):
-            raise UserError(f"{path}: {shorten(module)} is no module")
+            raise UserError(f"{path}: {shorten(module)} is not a module")
         kind = field(module, "type", str, path)
         package, _, name = kind.rpartition(".")
         ours = f"{package}.".startswith("sentence_transformers.")

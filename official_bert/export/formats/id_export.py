@@ -173,7 +173,7 @@ def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
 
 def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[str]:
     """Write the file where the library has such a tokeniser; returns what the file does not say, a
-    sentence each. Of `ServingSettings` lengths and truncation count."""
+    sentence each. Only lengths and truncation of `ServingSettings` count."""
     path = folder / _TOKENIZER
     if tokenizer.kind == "word_piece":
         contents = fast_tokenizer(tokenizer)

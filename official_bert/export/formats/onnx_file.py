@@ -123,7 +123,7 @@ class _Heads:
         scores = DenseNodes(graph, table, array(head.bias), transposed=True)(
             norm(graph, x, head.norm)
         )
-        if entries < len(table):  # a padded table has rows that are no words
+        if entries < len(table):  # a padded table has rows that are not words
             scores = op("Slice", scores, [0], [entries], [1])
         probabilities, ids = op("TopK", op("Softmax", scores), [count], outputs=2)
         shape = op("Concat", op("Shape", "masked_lm_positions"), [count], axis=0)

@@ -2,8 +2,8 @@
 
 Written node by node instead of by a converter: the encoder is small and fixed, so the graph is no
 larger than it must be, and what runs is what stands here. Operator set 20 has LayerNormalization
-and Gelu as one operator each. As in `packed_encoder`, dense layers and normalisation run over the
-N real tokens of all rows together; only attention sees rows and padding.
+and Gelu as one operator each. Like `packed_encoder`, it packs rows: dense layers and normalisation
+run over the N real tokens of all rows together; only attention sees rows and padding.
 
 With int8, tables and matrices are stored as bytes with a scale a row of a table and a column of a
 matrix, and the other side of a product is rounded to 8 bits when it is computed ("dynamic
@@ -201,7 +201,7 @@ class DenseNodes:
         if graph.int8:
             kernel, scales = to_int8(kernel, axis=int(transposed))
             self.scales = graph.constant(scales.ravel())
-        # Of a constant ONNX Runtime transposes it when it loads the model.
+        # ONNX Runtime transposes a constant when it loads the model.
         self.kernel = graph.op("Transpose", kernel) if transposed else graph.constant(kernel)
 
     @classmethod

@@ -18,7 +18,7 @@ CODE_POINTS = 0x110000
 
 # Kinds of characters.
 BLANK, LETTER, ALONE, REMOVED = range(4)
-# What a character is to the rule for word-final sigma.
+# Classes of characters in the rule for word-final sigma.
 UNCASED, CASED, CASE_IGNORABLE = range(3)
 
 

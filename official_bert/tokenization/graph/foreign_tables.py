@@ -121,7 +121,7 @@ def byte_level_kinds(mark: int, letter: int, number: int, blank: int) -> np.ndar
             return letter
         if len(cut(f"1{char}")) == 1:
             return number
-        # Of two blanks before a letter the first is apart; "!?" is one word.
+        # The first of two blanks before a letter is apart; "!?" is one word.
         return mark if len(cut(f"!{char}")) == 1 else blank
 
     return _table(kind, np.uint8)
@@ -230,7 +230,7 @@ def _kind_of(step) -> Callable[[str], int]:
 
     def found(char):
         # Between two letters a character is one word with them, a word of its own, or gone.
-        # What it does beside its like tells whether they join.
+        # Its pieces beside its like tell whether they join.
         parts = [text for text, _ in cut(f"a{char}a")]
         if len(parts) == 1:
             return LETTER

@@ -133,7 +133,7 @@ class WordPieces(tf.Module):
         self._whole_lengths = tf.constant([len(piece) for piece in vocab])
 
     def __call__(self, words, unknown=False):
-        """Return code points [W, (characters)], and which words are no text -> ids, the word, and
+        """Return code points [W, (characters)], and which words are not text -> ids, the word, and
         the number of characters of each piece, int32 [P]."""
         noise = "x" * (self._most_bytes + 1)  # what FastWordpieceTokenizer takes for too long
         unknown |= words.row_lengths() > self._most

@@ -152,7 +152,7 @@ class Merges(tf.Module):
             rank = tf.where(known, tf.gather(self._ranks, place), _NO_RANK)
             best = tf.math.segment_min(rank, word[:-1])
             joins = known & (rank == tf.gather(best, word[:-1]))
-            # Of "aaa" the first two join: of pairs that overlap every second one.
+            # In "aaa" the first two join: every second one of pairs that overlap.
             index = tf.range(tf.size(joins))
             run = tf.cumsum(tf.cast(~joins, tf.int32))
             first = tf.math.segment_min(tf.where(joins, index, _NO_RANK), run)
@@ -183,7 +183,7 @@ def _begins(points, kind, rows):
     after_space = ~new_row & (tf.concat([[0], points[:-1]], 0)[:count] == ord(" "))
 
     blank = kind == _BLANK
-    # Of several blanks the last is apart where text follows; a space then belongs to that text.
+    # The last of several blanks is apart where text follows; a space then belongs to that text.
     begins = tf.where(
         blank, (before != _BLANK) | ((after != _BLANK) & (after != _EDGE)), kind != before
     )

@@ -2,7 +2,7 @@
 
 Any prefix, unknown token and length of words, after steps that work on characters
 (`foreign_tables`). Added tokens are cut off first, those that are found in normalised text after
-it. What a graph cannot compute is an error that names it.
+it. A part that a graph cannot compute is an error that names it.
 
 The characters of all texts of a batch stand in one flat vector. Dimensions in comments:
 B texts, C characters, W words, P pieces, M added tokens found.

@@ -40,7 +40,7 @@ class InGraphSentencePiece(TextsToPieces):
         self._is_blank, self._replace = PagedTable(is_blank), Replace(replaced)
         if self._lower:
             self._lowered, self._case = map(PagedTable, _lower_case_tables())
-        # What takes the place of each piece: itself, or the parts of a number and a comma.
+        # The pieces in the place of each: itself, or the parts of a number and a comma.
         entries = range(tokenizer.vocab_size)
         parts = [tokenizer.parts.get(index, (index,)) for index in entries]
         lengths = [tokenizer.part_lengths.get(index, (0,)) for index in entries]
@@ -68,7 +68,7 @@ class InGraphSentencePiece(TextsToPieces):
         character = tf.concat([character, [tf.size(sizes)]], 0)
         begin, end = (first + tf.cast(place.values, tf.int32) for place in (starts, ends))
         starts = tf.gather(character, begin)  # [P]
-        # The blank that the library puts before a text is no byte of it.
+        # The blank that the library puts before a text is not a byte of it.
         ends = tf.where(end > begin, tf.gather(character, tf.maximum(end - 1, 0)) + 1, starts)
 
         parts, behind = tf.gather(self._parts, ids.values), tf.gather(self._behind, ids.values)
@@ -84,7 +84,7 @@ class InGraphSentencePiece(TextsToPieces):
 
     def _normalized(self, characters: Characters) -> Characters:
         """Return `sentence_piece.normalized`, every character with its place."""
-        # Of several blanks one stays, and none at the ends.
+        # One of several blanks stays, and none at the ends.
         blank = self._is_blank(characters.points) == 1
         _, last = characters.ends_of_rows()
         blank_after = tf.concat([blank[1:], [True]], 0)[: tf.size(blank)] | last

@@ -172,7 +172,7 @@ def check_merges(vocab: list[str], merges: list[tuple[str, str]], where: str) ->
         if not known.issuperset((*pair, "".join(pair))):
             raise UserError(
                 f"{where}: merge {number}, {' '.join(pair)!r}, has a part or a result "
-                "that is no piece of the vocabulary"
+                "that is not a piece of the vocabulary"
             )
 
 

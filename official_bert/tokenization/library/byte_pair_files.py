@@ -203,9 +203,9 @@ def pair_of(merge, where) -> tuple[str, str]:
     """Return a merge written as a text or a list.
 
     Raises:
-      UserError: it is no pair.
+      UserError: it is not a pair.
     """
     parts = merge.split(" ") if isinstance(merge, str) else merge
     if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
-        raise UserError(f"{where}: {shorten(merge)} is no pair of pieces")
+        raise UserError(f"{where}: {shorten(merge)} is not a pair of pieces")
     return parts[0], parts[1]

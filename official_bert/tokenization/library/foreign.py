@@ -2,7 +2,7 @@
 
 Whatever the file holds (normaliser, pre-tokeniser, model, added tokens) counts as it does there,
 ids and offsets, for the library itself does it. Added tokens are found in texts, special ones too,
-as the library finds them. What it leaves to its user is decided here: which tokens begin, divide,
+as the library finds them. It leaves to its user, and so to this class: which tokens begin, divide,
 fill and hide (`tokenizer_json.roles`), and how texts are joined, which must be BERT's way.
 """
 
@@ -95,7 +95,7 @@ class LibraryTokenizer(Tokenizer):
         return self.contents
 
     def _encoding(self, text: str):
-        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text: "?"
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is not text: "?"
         with tokenizer_json.no_panic(f"the library tokenizers cannot encode {text[:50]!r}"):
             return self._library.encode(text, add_special_tokens=False)
 
@@ -151,7 +151,7 @@ class ForeignTokenizer(LibraryTokenizer):
         if self.special.mask is not None:  # a token that no template has: see tokenizer_json.roles
             name, index = self.special.mask, self.mask_id
             template["special_tokens"][name] = {"id": name, "ids": [index], "tokens": [name]}
-        # What trims offsets stays.
+        # A step that trims offsets stays.
         steps = tokenizer_json.steps(self.contents.get("post_processor"), "processors")
         kept = [
             {

@@ -13,7 +13,7 @@ from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.library import bounds
 from official_bert.tokenization.reference import Rules
 
-# What each role is called where a file does not say, in the order in which they are tried.
+# Names of each role where a file does not say, in the order in which they are tried.
 _USUAL = {
     "pad": ("[PAD]", "<pad>"),
     "unk": ("[UNK]", "<unk>"),
@@ -44,7 +44,7 @@ def check(contents: dict[str, Any], where) -> dict[str, Any]:
     if model.get("type") == "Unigram":
         for entry in list_of(model, "vocab", list, f"{where}: model"):
             if len(entry) != 2 or not isinstance(entry[0], str):
-                raise UserError(f"{where}: vocab: {shorten(entry)} is no piece with its score")
+                raise UserError(f"{where}: vocab: {shorten(entry)} is not a piece with its score")
     else:
         for piece in field(model, "vocab", dict, f"{where}: model"):
             field(model["vocab"], piece, int, f"{where}: vocab")
@@ -122,7 +122,7 @@ def bert_steps(rules: Rules) -> dict[str, dict[str, Any]]:
 
 
 def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[str, Any]]:
-    """Return added tokens that are no text, as a file has them."""
+    """Return added tokens that are not text, as a file has them."""
     return [
         {"id": id_of[token], "content": token, **FLAGS, "special": True}
         for token in sorted(tokens, key=id_of.__getitem__)
@@ -220,12 +220,12 @@ def roles(
     for role, does in (("cls", "begins"), ("sep", "ends")):
         if found[role] is None:
             token = named.get(role)
-            told = f"{role}_token {token!r} is no piece of it" if token else "none is named"
+            told = f"{role}_token {token!r} is not a piece of it" if token else "none is named"
             raise UserError(
                 f"{where}: no token {does} a sequence ({told}); name one of its pieces as "
                 f"{role}_token in tokenizer_config.json beside it"
             )
-    # What fills a row is never read.
+    # The model never reads the padding.
     return SpecialTokens(**{**found, "pad": found["pad"] or found["sep"]})
 
 

@@ -4,8 +4,9 @@ Words are those of BERT's uncased models; the last piece of each ends in "</w>".
 characters at first, and of two neighbours the pair whose merge was learnt first becomes one piece,
 until no pair has a merge (Sennrich et al. 2016). A character that the vocabulary lacks is unknown.
 
-Vocabularies are those of `transformers`: `tokenizer.json`, or `vocab.json` and `merges.txt`. What
-begins, divides and ends the texts of a task has no place in them; it is put behind the last piece.
+Vocabularies are those of `transformers`: `tokenizer.json`, or `vocab.json` and `merges.txt`. They
+have no place for the tokens that begin, divide and end the texts of a task; these stand behind the
+last piece.
 """
 
 import os
@@ -23,7 +24,7 @@ from official_bert.tokenization.library.foreign import LibraryTokenizer
 END = byte_pair_files.WORD_END
 START, DELIMITER, EXTRACT, UNKNOWN = "_start_", "_delimiter_", "_classify_", "<unk>"
 ADDED = (START, DELIMITER, EXTRACT)
-# What fills a row is never read, and no token is masked.
+# The model never reads the padding, and no token is masked.
 SPECIAL = SpecialTokens(pad=EXTRACT, unk=UNKNOWN, cls=START, sep=EXTRACT, mask=UNKNOWN)
 _RULES = reference.Rules()
 
@@ -56,7 +57,7 @@ class WordEndTokenizer(LibraryTokenizer):
           merges: with pieces only.
 
         Raises:
-          UserError: a file is missing or damaged, or what a merge makes is no piece.
+          UserError: a file is missing or damaged, or what a merge makes is not a piece.
         """
         where = "vocabulary"
         if isinstance(vocab, str | os.PathLike):
@@ -118,6 +119,6 @@ class WordEndTokenizer(LibraryTokenizer):
         return [self.merges]
 
     def _pieces(self, word: str) -> list:
-        # A lone surrogate is no text: one unknown character.
+        # A lone surrogate is not text: one unknown character.
         word = word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return self._library.model.tokenize(word)

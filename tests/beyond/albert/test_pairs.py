@@ -33,7 +33,7 @@ def test_both_questions_of_both_heads(data, tmp_path):
     for learnt, other in (pairs.QUESTIONS, pairs.QUESTIONS[::-1]):
         model = saved_for_pairs(data, tmp_path / learnt, learnt)
         own = pairs.pairs(tmp_path / learnt, records, learnt, ROWS, batch_size=8)
-        # What pre-training says of these records.
+        # Pre-training's own numbers for these records.
         terms = model.metric_terms(batch, model(batch, training=False))
         right, asked = map(keras.ops.convert_to_numpy, terms[f"{learnt}_accuracy"])
         assert (own["correct"] * own["weight"]).sum() == right and own["weight"].sum() == asked

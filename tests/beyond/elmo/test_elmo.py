@@ -95,7 +95,7 @@ def test_words_of_pieces():
     found = words(ids, (ids > 0).astype("int32"))
     found = {name: ops.convert_to_numpy(x) for name, x in found.items()}
     assert found["input_mask"].tolist() == [[1] * 6 + [0] * 2, [1] * 3 + [0] * 5]
-    # What is several pieces is unknown; a piece behind [SEP] or [CLS] begins a word.
+    # A word of several pieces is unknown; a piece behind [SEP] or [CLS] begins a word.
     assert found["input_ids"].tolist() == [[2, 1, 7, 3, 6, 5, 0, 0], [2, 1, 3, 0, 0, 0, 0, 0]]
     rows = [["[CLS]", "abc", "é", "[SEP]", "c", "ab"], ["[CLS]", "c" + "x" * 60, "[SEP]"]]
     for row, spelt in enumerate(rows):

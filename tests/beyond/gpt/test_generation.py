@@ -166,9 +166,9 @@ def test_a_loaded_model_writes_on():
         model.generate("a", top_p=2)
     with pytest.raises(UserError, match="seed 4294967296 has more than 32 bits"):
         model.generate("a", seed=2**32)
-    with pytest.raises(UserError, match="length 4.5 is no whole number"):
+    with pytest.raises(UserError, match="length 4.5 is not a whole number"):
         model.generate("a", length=4.5)
-    for texts, message in ((["a", 5], r"texts\[1\] is '5'"), (None, "'None' is no text")):
+    for texts, message in ((["a", 5], r"texts\[1\] is '5'"), (None, "'None' is not text")):
         with pytest.raises(UserError, match=message):
             model.generate(texts)
     with pytest.raises(UserError, match="no language-model head"):

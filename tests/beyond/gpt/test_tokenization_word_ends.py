@@ -49,7 +49,7 @@ def test_files(tmp_path, tokenizer):
     tokenizer.write(tmp_path)
     again = load_tokenizer(tmp_path / "tokenizer.json")
     assert isinstance(again, WordEndTokenizer) and again.digest() == tokenizer.digest()
-    # As published: two files, nothing for the ends of texts.
+    # The published form: two files, nothing for the ends of texts.
     vocab = {piece: index for index, piece in enumerate(PIECES)}
     (tmp_path / "vocab.json").write_text(json.dumps(vocab))
     merges = "".join(f"{a} {b}\n" for a, b in MERGES)

@@ -144,7 +144,7 @@ def chances(tokens, place, state):
         ({"beams": 2, "longest": 3, "length_penalty": 0.0}, [2]),  # 0.4 0.9 = 0.36
         # Of a token's geometric mean: (0.6 0.4 0.4 0.4)^(1/4) = 0.44 below 0.36^(1/2) = 0.6.
         ({"beams": 2, "longest": 4, "length_penalty": 1.0}, [2]),
-        # Of the longest texts: 0.6 0.4 0.3 0.9 = 0.065, above 0.6 0.4 0.4 0.4 = 0.038.
+        # The longest texts: 0.6 0.4 0.3 0.9 = 0.065, above 0.6 0.4 0.4 0.4 = 0.038.
         ({"beams": 3, "longest": 4, "length_penalty": 9.0}, [1, 1, 2]),
     ],
 )

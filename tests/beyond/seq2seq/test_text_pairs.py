@@ -69,7 +69,7 @@ def test_what_is_refused(files, tmp_path):
     with pytest.raises(UserError, match="sword:KJV: .* has no module"):
         made("sword:KJV", target, output, sword=tmp_path)
     os.mkfifo(tmp_path / "mods.d" / "pipe.conf")
-    with pytest.raises(UserError, match=r"pipe\.conf: is no file"):
+    with pytest.raises(UserError, match=r"pipe\.conf: is not a file"):
         made("sword:KJV", target, output, sword=tmp_path)
     assert not output.exists()
 

@@ -118,7 +118,7 @@ def test_intervals_know_what_bleu_is_made_of(tmp_path, tokenizer):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["source\ttarget", "a\t "], r"dev\.tsv line 2: target is no text"),
+        (["source\ttarget", "a\t "], r"dev\.tsv line 2: target is not text"),
         (["source\ttarget", " \tb"], r"dev\.tsv line 2: source is empty"),
         (["source\tlabel", "a\tb"], r"dev\.tsv.*target"),
     ],

@@ -25,7 +25,7 @@ def test_rows():
     assert TOKENS.row([], [11, 12], 8) == ([1, 11, 12, 2], [0, 1, 1, 1])
     both = TOKENS.row([4, 5], [11, 12], 8)
     assert both == ([1, 4, 5, 10, 11, 12, 2], [0, 0, 0, 0, 1, 1, 1])
-    # Of five places each has half, what one leaves is the other's.
+    # Each has half of five places; one takes what the other leaves.
     assert TOKENS.row([4, 5, 6, 7, 8], [11] * 5, 8)[0] == [1, 4, 5, 6, 10, 11, 11, 2]
     assert TOKENS.row([4], [11] * 5, 8)[0] == [1, 4, 10, 11, 11, 11, 11, 2]
     assert TOKENS.row([4] * 9, [11], 8)[0] == [1, 4, 4, 4, 4, 10, 11, 2]

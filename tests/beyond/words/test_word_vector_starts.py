@@ -47,7 +47,7 @@ def test_runs(files, tmp_path, name):
 
 
 def test_planned_operations(files):
-    # Of a word, 4 vector numbers, 4 cells a direction: 4 gates that read input and output.
+    # A word has 4 vector numbers, 4 cells a direction: 4 gates that read input and output.
     one_text = (4 + 4) * 16 * 2 + (8 + 4) * 16 * 2
     attention = (16 + 4) * 16 * 2
     config = config_of(files, model="bilstm_attention", feature_width=8, num_train_epochs=2.0)

@@ -61,7 +61,7 @@ def test_files_that_do_not_end_or_begin(tmp_path, read):
     (tmp_path / "zeros.txt").write_bytes(bytes(1 << 21))
     for name, message in (
         ("half.txt.gz", "cannot be read"),
-        ("pipe.txt", "is no file"),
+        ("pipe.txt", "is not a file"),
         ("empty.txt", "no word vectors|some numbers"),
         ("zeros.txt", "line 1: expected a word and some numbers"),
     ):
@@ -115,7 +115,7 @@ def test_bilstm_reads_words_of_its_own_text_and_its_like(pair):
     batch, _ = pair
     model = BiLSTMAttention(4, 6, LABELS, pairs=True, classifier_width=6, seed=0)
     before = ops.convert_to_numpy(model(batch)["logits"])
-    # What stands at padding, at marks of the row and at the end changes nothing.
+    # Numbers at padding, at marks of the row and at the end change nothing.
     ids = batch["input_ids"]
     other = {**batch, "vectors": np.where(np.isin(ids, [0, 2, 3])[..., None], 7, batch["vectors"])}
     np.testing.assert_allclose(model(other)["logits"], before, atol=1e-6)

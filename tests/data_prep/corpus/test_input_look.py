@@ -1,4 +1,4 @@
-"""Inputs that are no corpus of sentences are refused before work, with what they look like."""
+"""Inputs that are not a corpus of sentences are refused before work, with what they look like."""
 
 import pytest
 from corpora import write_corpus, write_vocabulary
@@ -58,7 +58,7 @@ def test_a_corpus_is_no_such_thing_and_its_cut_tokens_are_counted(make, tmp_path
     with open(write_corpus(tmp_path / "b.txt", documents=40)) as file:
         counts = make(file.read())["counts"]
     assert 0 < counts["cut_tokens"] < counts["tokens"]
-    # Half of a text in lines that are no sentences: most of it is cut off.
+    # Half of a text in lines that are not sentences: most of it is cut off.
     counts = make(f"{SENTENCE} " * 900 + f"\n\n{SENTENCE}\n", accept_input=True, overwrite=True)
     assert counts["counts"]["cut_tokens"] > 5 * counts["counts"]["tokens"]
 
@@ -66,5 +66,5 @@ def test_a_corpus_is_no_such_thing_and_its_cut_tokens_are_counted(make, tmp_path
 @pytest.mark.parametrize("start", ['{"text": "a"}', "<doc id=1 url=x>"])
 def test_vocabularies_are_not_learned_from_marks(tmp_path, start):
     (tmp_path / "a.txt").write_text(f"{start}\n" * 9)
-    with pytest.raises(UserError, match="the input is no plain text"):
+    with pytest.raises(UserError, match="the input is not plain text"):
         learn_vocab(str(tmp_path / "a.txt"), 30)

@@ -14,7 +14,7 @@ from corpora import documents, write_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus import text_files
+from data_prep.corpus import packed_files, text_files
 from data_prep.corpus.text_files import decode_lines, line_blocks, stretches, text_lines
 from data_prep.create_pretraining_data import create
 from data_prep.sentences import report, split_files
@@ -77,7 +77,7 @@ def test_a_packed_file_is_read_in_bounded_pieces(tmp_path, monkeypatch, kind):
     """A few hundred bytes that unpack to many are never in memory as a whole, nor read to the
     end."""
     line = b" " * ((1 << 16) - 1) + b"\n"
-    monkeypatch.setattr(text_files, "_FREE", 1 << 23)
+    monkeypatch.setattr(packed_files, "_FREE", 1 << 23)
     (tmp_path / "a").write_bytes(KINDS[kind](line * 2000))
     assert (tmp_path / "a").stat().st_size < 200_000
     lines = text_lines(str(tmp_path / "a"))
@@ -102,7 +102,7 @@ def test_frames_behind_each_other_are_one_file(tmp_path, kind):
 
 
 def test_packed_twice_and_far_from_its_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "_FREE", 1 << 16)
+    monkeypatch.setattr(packed_files, "_FREE", 1 << 16)
     lines = [f"{i:07} {i * i}" for i in range(20_000)]
     (tmp_path / "a.gz").write_bytes(gzip.compress(gzip.compress("\n".join(lines).encode(), 1), 1))
     assert list(text_lines(str(tmp_path / "a.gz"))) == lines

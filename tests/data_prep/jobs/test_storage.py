@@ -10,7 +10,7 @@ from corpora import documents
 
 from data_prep import vocab, wikipedia
 from data_prep.corpus.input_files import expand_inputs
-from data_prep.jobs import storage
+from data_prep.jobs import array_files, storage
 from data_prep.sentences import split_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write
@@ -77,11 +77,13 @@ def test_files_folders_and_arrays(remote):
     with pytest.raises(UserError, match="c.txt: cannot be read"):
         storage.reading(f"{remote}/in/c.txt")
     array = np.arange(1000, dtype="<u4")
-    checksum = storage.write_array(f"{remote}/x.array", array)
-    np.testing.assert_array_equal(storage.read_array(f"{remote}/x.array", "<u4", checksum), array)
-    np.testing.assert_array_equal(storage.read_slice(f"{remote}/x.array", "<u4", 7, 9), array[7:9])
+    checksum = array_files.write_array(f"{remote}/x.array", array)
+    read = array_files.read_array(f"{remote}/x.array", "<u4", checksum)
+    np.testing.assert_array_equal(read, array)
+    some = array_files.read_slice(f"{remote}/x.array", "<u4", 7, 9)
+    np.testing.assert_array_equal(some, array[7:9])
     with pytest.raises(UserError, match="damaged"):
-        storage.read_array(f"{remote}/x.array", "<u4", checksum + 1)
+        array_files.read_array(f"{remote}/x.array", "<u4", checksum + 1)
     storage.remove(f"{remote}/in")
     assert not storage.exists(f"{remote}/in/deep/b.txt")
 
@@ -131,7 +133,7 @@ def test_every_command_writes_where_it_is_told(remote, tmp_path, monkeypatch):
 
 def test_what_cannot_reach_a_path_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="ram:// is no kind of path that is known here"):
+    with pytest.raises(UserError, match="ram:// is not a kind of path that is known here"):
         storage.exists("ram://bucket/a")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(UserError, match=r"pip install 'official-bert\[gcs\]'"):

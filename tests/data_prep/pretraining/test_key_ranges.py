@@ -8,7 +8,7 @@ from corpora import write_corpus, write_vocabulary
 from damage import flip
 
 from data_prep.create_pretraining_data import create
-from data_prep.jobs import storage
+from data_prep.jobs import array_files
 from data_prep.pretraining import key_ranges, shards, token_store
 from official_bert.common.errors import UserError
 
@@ -42,7 +42,7 @@ def two_levels(monkeypatch):
 
 
 def test_few_reads_of_the_wanted_size(make, monkeypatch):
-    read, held, read_slice, read_rows = {}, [], storage.read_slice, shards._read_rows
+    read, held, read_slice, read_rows = {}, [], array_files.read_slice, shards._read_rows
 
     def counting(path, dtype, start, stop):
         array = read_slice(path, dtype, start, stop)
@@ -54,7 +54,7 @@ def test_few_reads_of_the_wanted_size(make, monkeypatch):
         held.append(rows.nbytes)
         return rows, order
 
-    monkeypatch.setattr(storage, "read_slice", counting)
+    monkeypatch.setattr(array_files, "read_slice", counting)
     monkeypatch.setattr(shards, "_read_rows", holding)
     monkeypatch.setattr(key_ranges, "READ_BYTES", 1)
     one_level = make("one level")

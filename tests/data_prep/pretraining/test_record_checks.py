@@ -211,9 +211,9 @@ def replaced(make):
         (lambda path: os.truncate(path, 1 << 30), "1,073,741,824 bytes; at most"),
         (replaced(lambda path: path.symlink_to(path.name)), "cannot be read .*symbolic links"),
         (replaced(lambda path: path.symlink_to("nowhere")), "cannot be read .*No such file"),
-        (replaced(lambda path: path.symlink_to("/dev/zero")), "is no file"),
-        (replaced(os.mkdir), "is no file but a folder"),
-        (replaced(os.mkfifo), "is no file"),
+        (replaced(lambda path: path.symlink_to("/dev/zero")), "is not a file"),
+        (replaced(os.mkdir), "is not a file but a folder"),
+        (replaced(os.mkfifo), "is not a file"),
     ],
 )
 def test_a_manifest_that_cannot_be_read_is_not_passed_over(folder, change, message):

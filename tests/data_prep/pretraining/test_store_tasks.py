@@ -27,7 +27,7 @@ def test_ideographs_inside_a_word_are_marked():
         "".join("+" if i >= len(VOCAB) else "." for i in ids[s:e])
         for s, e in zip(offsets[:-1], offsets[1:], strict=True)
     ]
-    # An unknown ideograph is no word's part.
+    # An unknown ideograph is not a word's part.
     assert marked == [".+....+", "", "...+.", "..."]
 
 

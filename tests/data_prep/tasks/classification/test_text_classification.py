@@ -253,7 +253,7 @@ def test_multi_label_scores_are_scikit_learns():
     gold, predicted = draw.integers(0, 2, (2, 20, 4)) * [1, 1, 1, 0]
     scores = metrics.multi_label_scores(gold, predicted)
     for kind in ("micro", "macro"):
-        # The fourth label is nowhere, so it is no part of the mean.
+        # The fourth label is nowhere, so it is not a part of the mean.
         expected = f1_score(gold[:, :3], predicted[:, :3], average=kind, zero_division=0)
         assert scores[f"{kind}_f1"] == pytest.approx(expected)
     expected = precision_recall_fscore_support(gold, predicted, zero_division=0)

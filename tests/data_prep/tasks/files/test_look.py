@@ -165,7 +165,7 @@ def test_what_the_user_says_counts(write):
     path = write("a.csv", "text,label\ngood film\n")
     texts = [e.text_a for _, e in task.inputs(path, format="lines").rows]
     assert texts == ["text,label", "good film"]
-    with pytest.raises(UserError, match="--format=jsonl, but its first line is no JSON"):
+    with pytest.raises(UserError, match="--format=jsonl, but its first line is not JSON"):
         task.inputs(path, format="jsonl")
     with pytest.raises(UserError, match="--format=parquet, but it is text"):
         task.inputs(path, format="parquet")

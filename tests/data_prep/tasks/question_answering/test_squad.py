@@ -298,7 +298,7 @@ def test_a_paragraph_is_remembered_for_its_tokenizer(tokenizer):
     ours = [task.features(example, tokenizer, 64) for example in examples]
     theirs = [task.features(example, other, 64) for example in examples]
     assert other.calls == 1 and theirs[0][0]["input_ids"] == [1, 3, 2, 7, 2]
-    # What is remembered keeps its tokenizer alive, so that no later one can have its identity.
+    # The cache keeps its tokenizer alive, so that no later one can have its identity.
     assert task._last_context.tokenizer is other
     assert task.features(examples[0], tokenizer, 64) == ours[0]
     copy = pickle.loads(pickle.dumps(task))

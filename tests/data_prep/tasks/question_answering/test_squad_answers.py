@@ -28,7 +28,7 @@ def answer_of(task, tokenizer, start_scores, end_scores, context="the big red do
 
 def test_spans_are_ordered_valid_and_distinct(tokenizer):
     task = get_task("squad_v1.1", max_answer_length=2)
-    # End before start (3, 1) and too long (0, 2) are no answers although they score highest.
+    # End before start (3, 1) and too long (0, 2) are not answers although they score highest.
     prediction = answer_of(task, tokenizer, {0: 5, 2: 2, 3: 6}, {1: 6, 2: 5.5, 3: 1})
     assert prediction["text"] == "the big"
     assert [entry["text"] for entry in prediction["nbest"]][:3] == ["the big", "red", "dog"]

@@ -48,7 +48,7 @@ def test_version_1_best_over_golds_and_missing_questions_are_wrong():
 
 def test_version_1_gives_nothing_for_an_empty_answer():
     assert m.evaluate_v1({"q": ""}, {"q": ["cat"]}) == {"f1": 0.0, "exact_match": 0.0}
-    # The overlap of no words is no overlap in 1.1; the texts are equal all the same.
+    # The overlap of no words is not an overlap in 1.1; the texts are equal all the same.
     assert m.evaluate_v1({"q": "the"}, {"q": ["a"]}) == {"f1": 0.0, "exact_match": 1.0}
 
 

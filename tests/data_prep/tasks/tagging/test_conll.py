@@ -137,7 +137,7 @@ def test_label_on_the_last_piece(task, tokenizer, tmp_path):
     assert feature["label_ids"] == [-1, *[-1] * (pieces - 1), 1, 0, -1]
     assert feature["word_ids"] == [-1, *[-1] * (pieces - 1), 0, 1, -1]
     assert feature["input_ids"] == task.features(document, tokenizer, 64)[0]["input_ids"]
-    # What is exported and what predicts the user's texts is told.
+    # The export and the prediction of the user's texts are told.
     again = get_task("conll2003", **last.settings())
     assert again.features(document, tokenizer, 64) == [feature]
 

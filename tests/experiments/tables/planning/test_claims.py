@@ -73,7 +73,7 @@ def test_what_the_interval_holds_is_not_decided():
     assert finding.verdict == NOT_DECIDED
     assert finding.reason == "the interval holds 0"
     assert finding.p > 0.05 and finding.refutation > 0.05
-    # What it would have shown is wider than the interval.
+    # The effect that it would have shown is wider than the interval.
     assert finding.detectable > finding.effect.high - finding.effect.mean
 
 
@@ -383,7 +383,7 @@ def test_with_tasks_left_out_or_untested_a_claim_is_reproduced_in_part():
     stuck = evidence(("x",), **rows, plateau={"d": "on it"})
     found = judge(Claim("c", "", "", steps), stuck)
     assert (found.verdict, found.extent) == (PARTLY, (2, 3, "comparisons"))
-    # What was not tested is in no mean.
+    # Comparisons that were not tested are in no mean.
     assert found.mean_effect.mean == pytest.approx((80 - 60) / 2, abs=1.5)
     apart = evidence(("x", "y"), a=ahead, b=behind, random_rows=("r",), r=runs(0.75))
     assert judge(whole, apart).verdict == REPRODUCED

@@ -51,7 +51,7 @@ def test_weights_of_classes():
     assert of("") is None
     np.testing.assert_allclose(of("balanced"), [4 / 6, 2.0])
     np.testing.assert_allclose(of("spam=3"), [1.0, 3.0])
-    with pytest.raises(UserError, match="'eggs=2' is no LABEL=WEIGHT; the labels are ham, spam"):
+    with pytest.raises(UserError, match="'eggs=2' is not a LABEL=WEIGHT; the labels are ham, spam"):
         of("spam=1,eggs=2")
     with pytest.raises(UserError, match="t is multi_label here. Leave class_weights out"):
         of("balanced", "multi_label")

@@ -30,7 +30,7 @@ FINETUNING = {
     "no such class": (
         "mrpc",
         {"class_weights": "2=3"},
-        "--config.class_weights: '2=3' is no LABEL",
+        "--config.class_weights: '2=3' is not a LABEL",
     ),
     "features": ("mrpc", {"features": "concat_last_four"}, "--config.features=concat_last_four: "),
     "unknown option": (
