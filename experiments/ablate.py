@@ -97,7 +97,7 @@ def run_together(
         check_outputs(planning.files_read(plan), work=[*folders, cells])
     with contextlib.ExitStack() as held:
         for folder, (ablation, _, _) in zip(folders, tables, strict=True):
-            # Of two at once the second would write an older report last.
+            # With two at once the second would write an older report last.
             held.enter_context(exclusive(folder))
             _check_config(folder, ablation)
         grids = [Grid(plan.cells, cells) for plan in plans]

@@ -30,6 +30,22 @@ def comments(text: str) -> list[str]:
     return blocks
 
 
+def lines_of_pages(text: str) -> list[str]:
+    """Return the paragraphs and items of a page, each on one line, without code and tables."""
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    parts = re.split(r"\n\s*\n|\n(?=[-*|#])|\n\d+\. ", text)
+    return [" ".join(part.split()).lstrip("-*#> ") for part in parts if not part.startswith("|")]
+
+
+def test_no_sentence_of_a_page_begins_so():
+    found = []
+    pages = [page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"]  # it quotes
+    for path in [*pages, *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/README.md"]:
+        for paragraph in lines_of_pages(path.read_text(encoding="utf-8")):
+            found += [f"{path}: {sentence}" for sentence in REFUSED.findall(paragraph)]
+    assert not found, "\n".join(found)
+
+
 def test_no_sentence_begins_so():
     found = []
     for path in (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))):

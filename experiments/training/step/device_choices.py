@@ -1,7 +1,7 @@
 """A run's choices on a GPU: micro-batches, steps of a compiled call, and where its records lie.
 
 All are functions of the configuration, the records and the kind of GPU, so that a run which goes on
-with a GPU of its kind makes them again. What the configuration asks for stands. CPUs, TPUs and
+with a GPU of its kind makes them again. A value of the configuration stands. CPUs, TPUs and
 TensorFlow are left as they are.
 """
 
@@ -27,7 +27,7 @@ CALL = 2e13  # FLOPs of a compiled call that are enough, some tenth of a second
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What is known of each of the GPUs that a run takes.
+    """The kind and memory of each of the GPUs that a run takes.
 
     Attributes:
       kind: name of the GPU.
@@ -125,7 +125,7 @@ def records_fit(read, memory) -> bool:
     options = [records.manifest.get("options") or {} for records, _ in read]
     if any(one.get("do_whole_word_mask") for one in options):  # masks that the host alone makes
         return False
-    # What is read in part is not worth the reading of all.
+    # Records that are read in part are not worth the reading of all.
     whole = all(records.examples <= rows for records, rows in read)
     return whole and sum(_bytes_of(one) for one, _ in read) <= RECORDS_SHARE * memory.bytes
 

@@ -124,7 +124,7 @@ def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
 
 
 def test_several_tables_are_one_grid(tmp_path):
-    """What they share is run once; cells of one name that differ have the table's before it."""
+    """Shared cells are run once; cells of one name that differ have the table's before it."""
 
     def table(value, last):
         cells = [

@@ -1,4 +1,4 @@
-"""What a run chooses on a GPU, with GPUs that are made up."""
+"""Choices of a run on a GPU, with GPUs that are made up."""
 
 import dataclasses
 import json
