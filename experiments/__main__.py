@@ -29,6 +29,7 @@ _OWN = {
         "experiments.ablate",
         "experiments.report",
         "experiments.convert",
+        "experiments.publish",
         "experiments.export",
         "experiments.serve",
         "data_prep.tasks.submission",

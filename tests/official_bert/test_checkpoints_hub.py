@@ -38,16 +38,8 @@ def encoder():
 @pytest.fixture
 def served(tmp_path, monkeypatch):
     """Return a hub with nothing in it, asked by this process, whose cache is empty."""
-    constants = pytest.importorskip("huggingface_hub.constants")
-    with small_hub.small_hub() as server:
-        template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "ENDPOINT", server.address)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        hub.download.cache_clear()
+    with small_hub.served(tmp_path, monkeypatch) as server:
         yield server
-        hub.download.cache_clear()
 
 
 @pytest.fixture

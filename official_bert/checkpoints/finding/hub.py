@@ -73,7 +73,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
     address = constants.ENDPOINT
     try:
         if not constants.HF_HUB_OFFLINE:
-            _check_network(address)
+            check_network(address)
         info = library.HfApi().model_info(name, revision=revision)
         commit, present = info.sha, {file.rfilename for file in info.siblings or ()}
     except errors.GatedRepoError:
@@ -88,7 +88,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
     except errors.HFValidationError:
         raise Absent(f"no name that a model of {address} can have") from None
     except Exception as error:  # of the network, of the hub, or something that is not a hub
-        told = f"{address} cannot be asked ({_why(error)})"
+        told = f"{address} cannot be asked ({why(error)})"
         if kept := _kept(name, revision, pickle):
             warnings.warn(f"{name}: {told}; the copy in {kept} is read", stacklevel=2)
             return kept
@@ -98,7 +98,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
         try:
             return Path(library.hf_hub_download(name, file, revision=at))
         except Exception as error:
-            raise UserError(f"{name}: {file} was not downloaded ({_why(error)})") from error
+            raise UserError(f"{name}: {file} was not downloaded ({why(error)})") from error
 
     # First the names of all files, so that what cannot be read costs no download.
     folders = _folders(fetch(_MODULES)) if _MODULES in present else [""]
@@ -170,7 +170,7 @@ def _folders(modules: Path) -> list[str]:
     return list(dict.fromkeys(["", *paths]))
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -178,7 +178,7 @@ def _root(path: Path, file: str) -> Path:
     return path.parents[file.count("/")]
 
 
-def _check_network(address: str) -> None:
+def check_network(address: str) -> None:
     """Raise OSError where nothing answers at an address, or its proxy, in a short time.
 
     The look-up of a name knows no time limit, so a thread of its own tries.
