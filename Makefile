@@ -4,7 +4,7 @@ WORKDIR ?= runs/reproduce
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: docs gpu smoke-gpu reproduce reproduce-from-scratch test test-core test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
+.PHONY: docs dist gpu smoke-gpu reproduce reproduce-from-scratch test test-core test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
 
 # The path from text to an answer; a night's Table 5, judged anew; Table 5 from the models of its rows.
 # Four to five minutes of two cores with AVX-512; the same command goes on where it was interrupted.
@@ -58,6 +58,10 @@ lint: .venv/dev.stamp
 docs: .venv/docs.stamp
 	$(BIN)/mkdocs build --strict
 
+# The files of a release in dist/, built twice and compared; CONTRIBUTING.md says how to upload them.
+dist: .venv/dist.stamp
+	$(BIN)/python -m tests.release
+
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -101,8 +105,9 @@ bench: .venv/bench.stamp
 	  -c .venv-lowest/constraints.txt -e '.[dev,tensorflow]'
 	@touch $@
 
+# make reproduce CONSTRAINTS=constraints.txt installs the versions that it was last run with.
 .venv/run.stamp: .venv/bin/python requirements.txt requirements-base.txt
-	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet -r requirements.txt $(CONSTRAINTS:%=-c %)
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp pyproject.toml
@@ -115,6 +120,10 @@ bench: .venv/bench.stamp
 
 .venv/docs.stamp: .venv/run.stamp pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	@touch $@
+
+.venv/dist.stamp: .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet -e '.[dev,dist]'
 	@touch $@
 
 .venv/bench.stamp: .venv/peers.stamp

@@ -18,7 +18,7 @@ ENV EXTRA=jax-cuda KERAS_BACKEND=jax
 # hadolint ignore=DL3006
 FROM ${DEVICE}
 WORKDIR /opt/official-bert
-COPY pyproject.toml requirements-base.txt README.md LICENSE ./
+COPY pyproject.toml setup.py requirements-base.txt README.md LICENSE ./
 COPY official_bert official_bert
 COPY data_prep data_prep
 COPY experiments experiments

@@ -65,7 +65,7 @@ _OF_KERAS = {
 _HOME_OF |= _OF_KERAS
 
 __all__ = sorted(_HOME_OF)
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _named(name: str) -> Any:

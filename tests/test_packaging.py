@@ -3,8 +3,11 @@
 import fnmatch
 import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
+
+import official_bert
 
 ROOT = Path(__file__).parents[1]
 # Results of runs and what belongs to them stay in the repository.
@@ -49,11 +52,33 @@ def test_accelerators_get_no_plain_tensorflow():
         assert [line.partition(">")[0].partition("[")[0] for line in extras[name]] == ["jax"]
 
 
+def test_a_version_is_the_same_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert official_bert.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    for page in ("docs/library.md", "docs/data_at_scale.md"):
+        named = re.findall(r"official_bert-([\d.]+)-py3", (ROOT / page).read_text("utf-8"))
+        assert named and set(named) == {version}
+
+
+def test_the_index_shows_readme_with_absolute_links():
+    readme = runpy.run_path(str(ROOT / "setup.py"))["readme"]
+    text = "[![a](b.svg)](C.md) [d](#e) ![f](g/h.png) <k> `[i](j)`\n```\n[l](m)\n```\n"
+    home = "https://example.org/x"
+    assert readme(text, home, "1.0") == (
+        f"[![a]({home}/raw/v1.0/b.svg)]({home}/blob/v1.0/C.md) [d]({home}#e) "
+        f"![f]({home}/raw/v1.0/g/h.png) <k> `[i](j)`\n```\n[l](m)\n```\n"
+    )
+    assert readme(text, "", "1.0") == " d  <k> `[i](j)`\n```\n[l](m)\n```\n"
+    assert readme("[n](https://o.org)", "", "1.0") == "[n](https://o.org)"
+
+
 def test_images_are_made_of_what_is_here():
     text = (ROOT / "containers" / "train.Dockerfile").read_text()
     copied = [name for line in re.findall(r"^COPY (.*) \S+$", text, re.M) for name in line.split()]
     ignored = (ROOT / ".dockerignore").read_text().split()
-    assert {"pyproject.toml", "requirements-base.txt", "experiments"} <= set(copied)
+    assert {"pyproject.toml", "setup.py", "requirements-base.txt", "experiments"} <= set(copied)
     assert all((ROOT / name).exists() and f"!{name}" in ignored for name in copied)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {"README.md", project["license-files"][0]} <= set(copied)

@@ -1,0 +1,88 @@
+"""Build a release twice, compare the bytes, and leave it in dist/: `make dist`.
+
+The second build has other dates and another umask. The sdist has to hold every file of the
+repository, and tests that run from it; `twine check` reads what the index will show.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_MADE = re.compile(r"PKG-INFO|setup\.cfg|official_bert\.egg-info/.*")
+_TESTS = (
+    "tests/test_packaging.py",
+    "tests/test_json_files.py",
+    "tests/data_prep/tasks/files/test_look.py",
+)
+
+
+def main() -> None:
+    names = _output("git", "ls-files").splitlines()
+    epoch = _output("git", "log", "-1", "--format=%ct").strip()
+    with tempfile.TemporaryDirectory() as folder:
+        one = _built(Path(folder, "one"), names, epoch, umask=0o022)
+        other = _built(Path(folder, "other"), names, epoch, umask=0o077)
+        assert [p.name for p in one] == [p.name for p in other] and len(one) == 2
+        for first, second in zip(one, other, strict=True):
+            assert first.read_bytes() == second.read_bytes(), f"{first.name}: two builds differ"
+        wheel, sdist = sorted(one, key=lambda path: path.suffix, reverse=True)
+        _check_sdist(sdist, names, Path(folder, "unpacked"))
+        _check_wheel(wheel)
+        subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *one], check=True)
+        (ROOT / "dist").mkdir(exist_ok=True)
+        for path in one:
+            print(shutil.copy(path, ROOT / "dist"))
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def _built(place: Path, names: list[str], epoch: str, umask: int) -> list[Path]:
+    """Return the files of a build of the tree, copied to a new folder."""
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, place / name)
+        (place / name).chmod((ROOT / name).stat().st_mode & ~umask)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist"]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": epoch}
+    before = os.umask(umask)
+    try:
+        subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
+    finally:
+        os.umask(before)
+    return sorted((place / "dist").iterdir())
+
+
+def _check_sdist(sdist: Path, names: list[str], place: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(place, filter="data")
+    (top,) = place.iterdir()
+    found = {path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()}
+    found = {name for name in found if not _MADE.fullmatch(name)}
+    assert found == set(names), f"sdist and repository differ: {sorted(found ^ set(names))[:20]}"
+    subprocess.run([sys.executable, "-m", "pytest", "-q", *_TESTS], cwd=top, check=True)
+
+
+def _check_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        described = next(name for name in names if name.endswith(".dist-info/METADATA"))
+        text = archive.read(described).decode()
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops == {"official_bert", "data_prep", "experiments"}, tops
+    assert not any(name.startswith("experiments/results/") for name in names)
+    body = re.sub(r"```.*?```|`[^`\n]*`", "", text.partition("\n\n")[2], flags=re.DOTALL)
+    relative = [t for t in re.findall(r"\]\(([^)\s]+)\)", body) if not re.match("[a-z]+:", t)]
+    assert not relative, f"README on the index would have relative links: {relative}"
+
+
+if __name__ == "__main__":
+    main()
