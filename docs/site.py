@@ -1,15 +1,14 @@
 """A hook of MkDocs: the site's files lie as they do in the repository, so that links hold in both.
 
 `make docs` builds the site. Beside docs/ it shows README.md, the reports and what they link to, and
-a page of the API, which is made of the docstrings here.
+pages of the API, which are made of the docstrings here: one for each group of names.
 """
 
 from pathlib import Path
 
+from api_pages import GROUPS, page  # beside this file, which MkDocs loads by its path
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
-
-import official_bert.export
 
 ROOT = Path(__file__).parents[1]
 SHOWN = (
@@ -18,6 +17,7 @@ SHOWN = (
     "CITATION.cff",
     "data_prep/sample/LICENSES.md",
     "docs/*.md",
+    "docs/*.css",
     "docs/images/*",
     "docs/notebooks/*.ipynb",
     "experiments/results/**/*.md",
@@ -38,14 +38,6 @@ def on_files(files, config):
         if path.is_file():
             place = path.relative_to(ROOT).as_posix()
             shown.append(File(place, str(ROOT), config.site_dir, config.use_directory_urls))
-    shown.append(File.generated(config, "docs/api.md", content=api()))
+    for group in GROUPS:
+        shown.append(File.generated(config, f"docs/api/{group.file}.md", content=page(group)))
     return shown
-
-
-def api() -> str:
-    """Return a page with every public name of `official_bert` and `official_bert.export`."""
-    parts = ["# API"]
-    for module in (official_bert, official_bert.export):
-        parts.append(f"What `import {module.__name__}` gives.")
-        parts += [f"::: {module.__name__}.{home}.{name}" for name, home in module._HOME_OF.items()]
-    return "\n\n".join(parts) + "\n"

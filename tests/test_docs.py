@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import official_bert as ob
-from docs import figures, gaps
+from docs import api_pages, figures, gaps
 from experiments import ablate
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
+from official_bert import export
+from official_bert.checkpoints import members
 from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
 from official_bert.common.errors import UserError
 
@@ -139,8 +141,38 @@ def test_every_page_is_in_the_navigation_of_the_site():
     )
     there = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("notebooks/*.ipynb")]
     assert {path.relative_to(ROOT).as_posix() for path in there} <= set(listed)
-    made = {"docs/api.md"}  # by docs/site.py
+    made = {f"docs/api/{group.file}.md" for group in api_pages.GROUPS}
+    assert made <= set(listed)
     assert all((ROOT / name).is_file() for name in set(listed) - made)
+
+
+@pytest.mark.parametrize("group", api_pages.GROUPS, ids=lambda group: group.file)
+def test_examples_of_the_api_run(group, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(group.example, group.file, "exec"), {"__name__": "__main__"})
+    for path in map(api_pages.path_of, group.names):
+        module, _, name = path.rpartition(".")
+        assert getattr(importlib.import_module(module), name).__doc__, path
+
+
+def test_fit_goes_on_from_a_fine_tuned_folder(folders):
+    page = (DOCS / "answers.md").read_text("utf-8")
+    block = next(b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if ".fit(" in b)
+    exec(compile(block, "answers.md", "exec"), {})
+    assert ob.load("runs/spam/further").settings["labels"] == ["ham", "spam"]
+
+
+def test_the_answers_name_every_architecture_that_is_read():
+    page = (DOCS / "answers.md").read_text("utf-8")
+    listed = re.search(r"`model_type` (.*?)\)", page, re.DOTALL)[1]
+    assert set(re.split(r",\s+", listed)) == set(members.known())
+
+
+def test_every_public_name_is_on_a_page_of_the_api():
+    shown = {api_pages.path_of(name) for group in api_pages.GROUPS for name in group.names}
+    public = {f"official_bert.{home}.{name}" for name, home in ob._HOME_OF.items()}
+    public |= {f"official_bert.export.{h}.{n}" for n, h in export._HOME_OF.items() if n != "HEADS"}
+    assert public <= shown
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "results/" not in page])
