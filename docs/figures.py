@@ -37,7 +37,7 @@ from experiments.tables.planning.claims import (
     PARTLY,
     REPRODUCED,
 )
-from experiments.tables.reporting.report import write_overview
+from experiments.tables.reporting.report import overview_of
 from experiments.tables.reporting.wording import apart, interval, number, once
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
@@ -57,8 +57,8 @@ _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]
 def main():
     for path in sorted(RESULTS.glob("*/*/results.json")):
         report.again(path.parent)
-    write_overview(RESULTS)
-    write_text(GAPS, gaps.draw(RESULTS / "table5"))
+    write_text(RESULTS / "claims.md", overview_of(RESULTS), own=True)
+    write_text(GAPS, gaps.draw(RESULTS / "table5"), own=True)
     for page in PAGES:
         new = page.with_name(f".{page.name}.new")  # a page is whole at every moment
         new.write_text(fill(page.read_text(encoding="utf-8"), page.name), encoding="utf-8")

@@ -111,8 +111,8 @@ class Model(LoadedModel):
         pairs = [pairs] if one and pairs is not None else pairs
         if self.head in ("none", "pretraining"):
             raise UserError(
-                f"the model has no fine-tuned head (its head is {self.head}): embed and fill_mask "
-                "ask the encoder; experiments.finetune trains a head"
+                f"the model has no fine-tuned head (its head is {self.head}): use {self.verb}, "
+                "or train a head with experiments.finetune"
             )
         settings = self._settings(max_length)
         if self.head == "classification":
@@ -231,9 +231,13 @@ class Model(LoadedModel):
         """
         texts, one = as_texts(texts)
         if self.head != "pretraining":
-            raise UserError(f"the model has no masked-LM head (its head is {self.head})")
-        if self.config.attention_direction != "bidirectional":
-            raise UserError("a left-to-right model cannot fill [MASK]: it sees no word after it")
+            raise UserError(
+                f"the model has no masked-LM head (its head is {self.head}): use {self.verb}"
+            )
+        if self.verb == "generate":
+            raise UserError(
+                "a left-to-right model cannot fill [MASK], it sees no word after it: use generate"
+            )
         if not objectives.fills_masks(self.settings):
             known = [objectives.parse_spec(one)[0] for one in self.settings["objectives"]]
             raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")

@@ -21,7 +21,91 @@ _RUN = 5  # words in a row
 _LARGEST_GROUP = 0.01
 
 
-class SplitTask(FileTask):
+class HoldingOut(FileTask):
+    """A task that holds out a part of the training file as dev where there is no dev file."""
+
+    unit = "rows"
+
+    def __init__(self, data_dir: str = "", *, dev_fraction: float = 0.0, **options):
+        """
+        Args:
+          dev_fraction: where there is no dev file, hold out this part of the training file: of
+            tables the rows whose first text chance names, so that rows that share it stay together;
+            of tags whole documents, or sentences where the file is one document; of questions all
+            those of a paragraph.
+        """
+        super().__init__(data_dir, **options)
+        if not 0 <= dev_fraction < 1:
+            raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
+        self.dev_fraction = dev_fraction
+
+    @property
+    def holds_out(self) -> bool:
+        """Return whether dev is a part of the training file."""
+        return bool(self.dev_fraction) and not self.reads_tfds and not self._has_dev_file()
+
+    def file_of(self, split: str) -> str:
+        """Return the split in whose file the examples of a split are."""
+        return "train" if split == "dev" and self.holds_out else split
+
+    def _has_dev_file(self) -> bool:
+        # Below a single file there is none.
+        paths = (os.path.join(self.data_dir, name) for name in self._usual_names("dev"))
+        return bool(self.files["dev"]) or any(map(os.path.isfile, paths))
+
+    def _path(self, split: str, named: str | None = None) -> str:
+        """Return the file of a split, whose name the user may have given."""
+        other_way = f" or dev_fraction (0.1, a tenth of its {self.unit})" if split == "dev" else ""
+        named = self.files[split] if named is None else named
+        return split_file(self.data_dir, named, self._usual_names(split), split, other_way)
+
+    def _usual_names(self, split: str) -> list[str]:
+        """Return the names that a split's file has where none was given."""
+        raise NotImplementedError
+
+    def _part(self, split: str, units: list, keys: list[str], path: str) -> list:
+        """Return the units of the training file that belong to a split, and tell how many.
+
+        Args:
+          keys: of the units; those of one key stay together.
+
+        Raises:
+          UserError: all units have the same key.
+        """
+        if split == "test" or not self.holds_out:
+            return units
+        held_out = _held_out(keys, self.dev_fraction)
+        if not held_out:
+            raise UserError(
+                f"{path}: its {self.unit} cannot be divided into train and dev: it has one group "
+                "of them; set --task_options.dev_file="
+            )
+        is_dev = split == "dev"
+        part = [x for x, key in zip(units, keys, strict=True) if (key in held_out) == is_dev]
+        where = "held out as dev" if is_dev else "left to train on"
+        look.said(f"{path}: {len(part):,} of {len(units):,} {self.unit} {where}")
+        return part
+
+
+def _held_out(keys: list[str], fraction: float) -> set[str]:
+    """Return the keys whose units are held out: that part of all units, or a little less.
+
+    Hashes of the keys decide. At least one key is held out and one is not; of a single key none.
+    """
+    sizes = collections.Counter(keys)
+    order = sorted(sizes, key=text_hash)
+    room = min(max(1, round(fraction * len(keys))), len(keys) - 1)
+    held_out = set()
+    for key in order:
+        if sizes[key] <= room:
+            held_out.add(key)
+            room -= sizes[key]
+    if not held_out and len(order) > 1:
+        held_out.add(min(order, key=sizes.get))
+    return held_out
+
+
+class SplitTask(HoldingOut):
     """A task on tables: train, dev and test files, or one file with a part held out as dev.
 
     Attributes:
@@ -34,18 +118,13 @@ class SplitTask(FileTask):
     optional: tuple[str, ...] = ()
     endings = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 
-    def __init__(self, data_dir: str = "", *, dev_fraction: float = 0.0, **options):
+    def __init__(self, data_dir: str = "", **options):
         """
         Args:
           data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, .parquet, also
             .gz), or one file, which is then the training file.
-          dev_fraction: where there is no dev file, hold out this part of the training file. A row
-            belongs there by its first text alone, so rows that share it stay together.
         """
         super().__init__(data_dir, **options)
-        if not 0 <= dev_fraction < 1:
-            raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
-        self.dev_fraction = dev_fraction
         self._held_out_texts: dict[tuple[str, str], set[str]] = {}
 
     def table(self, split: str) -> look.Table:
@@ -58,7 +137,7 @@ class SplitTask(FileTask):
 
     def source(self, split: str) -> tuple[str, bool | None]:
         """Return the file of a split, and whether its held-out rows are wanted (None: all rows)."""
-        if split in ("train", "dev") and self.dev_fraction and not self._has_dev_file():
+        if split in ("train", "dev") and self.holds_out:
             return self._path("train"), split == "dev"
         return self._path(split), None
 
@@ -108,16 +187,6 @@ class SplitTask(FileTask):
             share = max(1, round(self.dev_fraction * len(texts)))
             held_out.update(texts[: min(share, len(texts) - 1)])
         return held_out
-
-    def _has_dev_file(self) -> bool:
-        # Below a single file there is none.
-        paths = (os.path.join(self.data_dir, name) for name in self._usual_names("dev"))
-        return bool(self.files["dev"]) or any(map(os.path.isfile, paths))
-
-    def _path(self, split: str) -> str:
-        other_way = " or dev_fraction (0.1, a tenth of its rows)" if split == "dev" else ""
-        names = self._usual_names(split)
-        return split_file(self.data_dir, self.files[split], names, split, other_way)
 
     def _usual_names(self, split: str) -> list[str]:
         names = ["dev", "validation", "val"] if split == "dev" else [split]

@@ -42,12 +42,14 @@ class Task:
       header: names of the columns of files that have none in their first line.
       short_rows: of rows with too few columns, as of `look.Table.rows`.
       hint: what a user can do about columns of other names.
+      baseline_is: what the answer of `baseline` does, for a sentence about it.
       scoring: what the scores count, where a benchmark does it in several ways; for the report.
       reading_options: options that say how files are read; a fine-tuned model takes others too.
       prediction_file: usual name of the file that `write` makes.
       head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
         the training data the first time, where the labels are those found there.
       about_windows: why there is no option `windows`, where there is none.
+      gold: field of an example with its label, None where that is unknown.
       tokenizer: the model's, once `featurize` has it; answers that are texts need it.
       notes: {split: {what: count}}, filled while reading: what was skipped, and how often.
     """
@@ -62,7 +64,9 @@ class Task:
     reading_options: tuple[str, ...] = ()
     prediction_file = "predictions.jsonl"
     about_windows = ""
+    baseline_is = "answers without a model"
     scoring = ""
+    gold = "label"
     tokenizer = None
 
     def __init__(self, data_dir: str = ""):
@@ -221,9 +225,13 @@ class Task:
         """Confusion matrix, per-class scores and most confident mistakes, as plain data."""
         return {}
 
-    def _golds(self, examples: list, field: str = "label", what: str = "examples have no labels"):
-        """Return that field of the examples; UserError where one has none."""
-        golds = [getattr(example, field) for example in examples]
+    def is_labelled(self, examples: list) -> bool:
+        """Return whether all examples have labels to score against."""
+        return all(getattr(example, self.gold, None) is not None for example in examples)
+
+    def _golds(self, examples: list, what: str = "examples have no labels"):
+        """Return the labels of the examples; UserError where one has none."""
+        golds = [getattr(example, self.gold) for example in examples]
         if any(gold is None for gold in golds):
             raise UserError(f"task {self.name}: these {what} to score against")
         return golds

@@ -11,8 +11,8 @@ HELDOUT_LOSS = Column(
     metric="masked_lm_loss",
     percent=False,
     lower_is_better=True,
-    note="nats a predicted piece; left-to-right models predict every piece, masked ones 15 %: the "
-    "two do not compare",
+    note="nats a predicted piece; left-to-right models predict every piece, masked ones those that "
+    "are hidden: the two do not compare",
 )
 PERPLEXITY = Column(
     "LM perplexity",

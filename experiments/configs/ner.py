@@ -6,6 +6,7 @@
 A cased model, the label of a word on its first sub-token, as much of the document as fits, no CRF.
 Scales: paper (BERT base cased; an hour on one GPU), smoke (a minute), own and own_small for tags of
 your own, with Adam's bias corrected (docs/own_data.md): models of 6 layers and more, of 2 to 4.
+Without a dev file these hold out a tenth of the training sentences, or of its documents.
 
 Expected with BERT base: entity F1 96.4 on testa ("dev"), 92.4 on testb.
 """
@@ -25,7 +26,9 @@ PAPER = FinetuneConfig(
 SMOKE = dataclasses.replace(
     PAPER, max_seq_length=128, max_train_examples=1000, max_dev_examples=500, num_train_epochs=1.0
 )
-OWN = dataclasses.replace(PAPER, learning_rate=1e-4, bias_correction=True)
+OWN = dataclasses.replace(
+    PAPER, learning_rate=1e-4, bias_correction=True, task_options={"dev_fraction": 0.1}
+)
 SCALES = {
     "paper": PAPER,
     "smoke": SMOKE,

@@ -62,6 +62,13 @@ class LoadedModel:
     report: Any = None
     vectors: SentenceVectors | None = None
 
+    @property
+    def verb(self) -> str:
+        """Return the name of the method of `predict.Model` that asks this model's head."""
+        if self.head != "pretraining":
+            return "embed" if self.head == "none" else "predict"
+        return "fill_mask" if self.config.attention_direction == "bidirectional" else "generate"
+
 
 def is_model_folder(folder: str | os.PathLike) -> bool:
     """Return whether `folder` holds the files of a model folder; they may still be faulty."""

@@ -1,5 +1,7 @@
 """Answers of a loaded model to texts: the same as its parts called by hand, in any batches."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import served_models
@@ -111,10 +113,18 @@ def test_words_answers_and_choices(loaded, encoder):
 
 
 def test_questions_that_a_model_cannot_answer(loaded, encoder, config):
-    with pytest.raises(ob.UserError, match="no fine-tuned head"):
+    with pytest.raises(ob.UserError, match="no fine-tuned head .*: use embed, or train a head"):
         loaded(encoder).predict("the cat")
-    with pytest.raises(ob.UserError, match="no masked-LM head"):
+    with pytest.raises(ob.UserError, match="no masked-LM head .*: use embed"):
         loaded(encoder).fill_mask("[MASK]")
+    with pytest.raises(ob.UserError, match="its head is span.: use predict"):
+        loaded(ob.BertSpan(encoder)).fill_mask("[MASK]")
+    both_sides = loaded(ob.BertPretrainer(encoder))
+    with pytest.raises(ob.UserError, match="no fine-tuned head .*: use fill_mask"):
+        both_sides.predict("the cat")
+    reader = ob.BertEncoder(dataclasses.replace(config, attention_direction="left_to_right"))
+    with pytest.raises(ob.UserError, match="left-to-right model cannot fill .*: use generate"):
+        loaded(ob.BertPretrainer(reader, objectives=("next_token",))).fill_mask("[MASK]")
     with pytest.raises(ob.UserError, match="text 1 is empty"):
         loaded(encoder).embed(["a", " "])
     with pytest.raises(ob.UserError, match="pooling='median'; it is one of cls, max"):

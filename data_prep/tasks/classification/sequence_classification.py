@@ -43,6 +43,7 @@ class Classification(FileTask):
     """Predictions and scores by labels; a subclass gives `labels` and the features."""
 
     prediction_file = "predictions.tsv"
+    baseline_is = "gives every text the same answer"
     problem = "single_label"
 
     @property

@@ -31,7 +31,7 @@ from data_prep.tasks.question_answering.squad_examples import (
     token_span,
     window_at_answer,
 )
-from data_prep.tasks.split_files import split_file
+from data_prep.tasks.split_files import HoldingOut
 from data_prep.tasks.task import TfdsTask, head_of
 from official_bert import span_answers
 from official_bert.common.errors import UserError, check_choice, first_of
@@ -40,9 +40,11 @@ from official_bert.common.json_files import shorten
 from official_bert.tokenization.windows import beside_question
 
 
-class Squad(TfdsTask):
+class Squad(HoldingOut, TfdsTask):
     """Reading comprehension by one start and one end score a token."""
 
+    unit, gold = "questions", "answers"
+    baseline_is = "answers with the first words of the passage"
     input_fields = ("question", "context")
     prediction_file = "predictions.json"
     reading_options = ("f1_by",)
@@ -342,7 +344,7 @@ class Squad(TfdsTask):
             print(f"{self.name}: {message}", file=sys.stderr)
 
     def _answers(self, examples) -> dict[str, list[str]]:
-        golds = self._golds(examples, "answers", "questions have no answers")
+        golds = self._golds(examples, "questions have no answers")
         return {example.id: list(gold) for example, gold in zip(examples, golds, strict=True)}
 
     def _beginning(self, example: SquadExample) -> str:
@@ -355,9 +357,10 @@ class Squad(TfdsTask):
     def _read(self, split: str) -> tuple[list[SquadExample], str]:
         """Return all questions of a split, and where they come from."""
         if not self.reads_tfds:
-            paths = self._paths(split)
+            paths = self._paths(self.file_of(split))
             examples = [e for path in paths for e in read(path, need_answers=split != "test")]
-            return examples, ", ".join(paths)
+            source = ", ".join(paths)
+            return self._part(split, examples, [e.context for e in examples], source), source
         name = f"squad/v{self.version}"
         rows, _ = split_files.read_tfds(
             name, split, self.tfds_dir, "the folder of the official SQuAD files"
@@ -367,6 +370,8 @@ class Squad(TfdsTask):
     def _paths(self, split: str) -> list[str]:
         named = self.files[split]
         names = named.split(",") if isinstance(named, str) else named
-        usual = [f"{split}-v{self.version}.json"]
-        usual += [f"{split}.{ending}" for ending in ("json", "jsonl", "parquet")]
-        return [split_file(self.data_dir, name.strip(), usual, split) for name in names or [""]]
+        return [self._path(split, name.strip()) for name in names or [""]]
+
+    def _usual_names(self, split: str) -> list[str]:
+        endings = ("json", "jsonl", "parquet")
+        return [f"{split}-v{self.version}.json", *(f"{split}.{ending}" for ending in endings)]

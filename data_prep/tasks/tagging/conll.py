@@ -12,7 +12,7 @@ import numpy as np
 
 from data_prep.tasks import metrics, split_files
 from data_prep.tasks.files import look
-from data_prep.tasks.split_files import split_file
+from data_prep.tasks.split_files import HoldingOut
 from data_prep.tasks.tagging import conll_files
 from data_prep.tasks.tagging.conll_columns import COLUMNS
 from data_prep.tasks.tagging.conll_files import Layout, TaggedDocument
@@ -36,9 +36,11 @@ _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 _MANY_WORDS = 200  # of a sentence, on average
 
 
-class Conll(TfdsTask):
+class Conll(HoldingOut, TfdsTask):
     """An example is a document (`context="document"`) or a sentence (`context="sentence"`)."""
 
+    unit, gold = "sentences", "tags"
+    baseline_is = "remembers the words of the training data and their tags"
     prediction_file = "predictions.txt"
     reading_options = ("word_column", "tag_column", "tag_names")
     about_windows = "documents are read in as many windows as they need, stride apart"
@@ -129,6 +131,7 @@ class Conll(TfdsTask):
 
     def _read_split(self, split: str) -> list[TaggedDocument]:
         documents = self._documents(split, {self.column.kind(tag) for tag in self.labels})
+        documents = self._of_split(split, documents)
         sentences = sum(len(document.sentences) for document in documents)
         words = sum(len(words) for document in documents for words in document.sentences)
         if words > _MANY_WORDS * sentences:
@@ -139,13 +142,7 @@ class Conll(TfdsTask):
         if self.context == "document":
             self._say_where_documents_are_none(documents, split)
             return documents
-        return [
-            TaggedDocument(f"{document.id}/{index}", (words,), (tags,))
-            for document in documents
-            for index, (words, tags) in enumerate(
-                zip(document.sentences, document.tags, strict=True)
-            )
-        ]
+        return [one for document in documents for one in document.by_sentence()]
 
     def example(self, fields: dict) -> TaggedDocument:
         """From running text (`word_groups` says what a word is), or from "words": those of a text,
@@ -282,8 +279,8 @@ class Conll(TfdsTask):
         }
 
     def _gold_and_predicted(self, examples, predictions):
-        """Return the tags of every sentence."""
-        golds = self._golds(examples, "tags", "texts have no tags")
+        """Return the tags of every sentence, gold and predicted."""
+        golds = self._golds(examples, "texts have no tags")
         answers = [prediction["tags"] for prediction in predictions]
         return tuple([list(tags) for lines in each for tags in lines] for each in (golds, answers))
 
@@ -337,7 +334,8 @@ class Conll(TfdsTask):
 
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
         if not self.reads_tfds:
-            return conll_files.read(self._path(split), kinds, self._layout)
+            # Both splits of one file know all its tags.
+            return conll_files.read(self._path(self.file_of(split)), kinds, self._layout)
         rows, features = split_files.read_tfds(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )
@@ -351,10 +349,25 @@ class Conll(TfdsTask):
             )
         elif len(documents) == 1 and len(documents[0].sentences) > _MANY_SENTENCES:
             look.said(
-                f"{self.name}: {self._path(split)} is one document of "
+                f"{self.name}: {self._path(self.file_of(split))} is one document of "
                 f"{len(documents[0].sentences)} sentences; put -DOCSTART- lines between documents, "
                 "or set context=sentence"
             )
 
-    def _path(self, split: str) -> str:
-        return split_file(self.data_dir, self.files[split], _USUAL_FILES[split], split)
+    def _of_split(self, split: str, documents: list[TaggedDocument]) -> list[TaggedDocument]:
+        """Return what of the training file belongs to a split: whole documents, or of a single one
+        some of its sentences."""
+        if not self.holds_out or split == "test":
+            return documents
+        units = [one for document in documents for one in document.by_sentence()]
+        keys = [one.text for one in units]
+        if len(documents) > 1:
+            keys = [document.text for document in documents for _ in document.sentences]
+        kept = self._part(split, units, keys, self._path("train"))
+        together = {document.id: [] for document in documents}
+        for one in kept:
+            together[one.id.partition("/")[0]].append(one)
+        return [TaggedDocument.of(name, parts) for name, parts in together.items() if parts]
+
+    def _usual_names(self, split: str) -> tuple[str, ...]:
+        return _USUAL_FILES[split]

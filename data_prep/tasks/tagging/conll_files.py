@@ -37,6 +37,25 @@ class TaggedDocument:
         """Number of its sentences, which it counts where examples are counted."""
         return len(self.sentences)
 
+    @property
+    def text(self) -> str:
+        """Return its words, a sentence a line."""
+        return "\n".join(" ".join(words) for words in self.sentences)
+
+    def by_sentence(self) -> list["TaggedDocument"]:
+        """Return its sentences, each a document of its own."""
+        pairs = zip(self.sentences, self.tags, strict=True)
+        return [
+            TaggedDocument(f"{self.id}/{index}", (words,), (tags,))
+            for index, (words, tags) in enumerate(pairs)
+        ]
+
+    @classmethod
+    def of(cls, name: str, parts: list["TaggedDocument"]) -> "TaggedDocument":
+        """Return the tagged document of that name whose sentences are those of its parts."""
+        sentences = tuple(words for part in parts for words in part.sentences)
+        return cls(name, sentences, tuple(tags for part in parts for tags in part.tags))
+
     def first(self, count: int) -> "TaggedDocument":
         """Return the document of its first sentences."""
         parts = (self.sentences, self.tags, self.offsets)

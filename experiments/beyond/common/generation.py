@@ -205,7 +205,9 @@ def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, se
     texts, one = as_texts(texts, may_be_empty=True)
     head = getattr(model.model, "masked_lm", None)
     if model.head != "pretraining" or head is None:
-        raise UserError(f"the model has no language-model head (its head is {model.head})")
+        raise UserError(
+            f"the model has no language-model head (its head is {model.head}): use {model.verb}"
+        )
     if model.tokenizer is None:
         raise UserError(NO_VOCABULARY)
     drawing = sampling(temperature or 1.0, top_k, top_p, seed)

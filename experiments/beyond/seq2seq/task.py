@@ -39,6 +39,7 @@ class TextToText(SplitTask):
 
     metrics = ("bleu", "rouge_1", "rouge_2", "rouge_l", "bleu_short", "bleu_long", "bleu_gap")
     prediction_file = "predictions.txt"
+    baseline_is, gold = "copies the text", "target"
     scoring = (
         "BLEU of the split (sacrebleu), of the shorter and the longer half of its sources, and the "
         "latter above the former; ROUGE, means of F1"
@@ -226,7 +227,7 @@ class TextToText(SplitTask):
         return [path]
 
     def _texts(self, examples, predictions):
-        golds = self._golds(examples, "target", "examples have no targets")
+        golds = self._golds(examples, "examples have no targets")
         for gold, prediction in zip(golds, predictions, strict=True):
             yield self._plain(gold), prediction["output"]
 

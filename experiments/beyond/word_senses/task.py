@@ -50,6 +50,7 @@ class WordSenses(SequenceClassification):
     splits = ("train", "dev")
     metrics = ("sense_accuracy", "f1")
     input_fields = ("context", "gloss")
+    baseline_is = "takes the first sense"
     scoring = "of each word in a sentence the gloss with the highest probability of yes"
 
     def __init__(self, data_dir: str = "", *, dev_words: int = 0):

@@ -177,11 +177,20 @@ def _differs(ablation: Ablation, row: Row) -> list[str]:
         return ["random weights in place of pre-training"]
     if variant.checkpoint:
         return [f"the checkpoint {_checkpoint_name(variant.checkpoint)}"]
-    old, new = (to_dict(v.pretrain) if v.pretrain else {} for v in (first, variant))
+    old, new = (_settings(ablation, v) for v in (first, variant))
     lines = differences(old, new) if old and new else []
     if row.snapshot:
         lines.append(f"pre-trained for {row.snapshot:,} steps")
     return [*lines, *(f"fine-tuned with {field}: {value}" for field, value in row.finetune.items())]
+
+
+def _settings(ablation: Ablation, variant) -> dict[str, Any]:
+    """Return the fields of a variant's pre-training, with those of its records for their names."""
+    settings = to_dict(variant.pretrain) if variant.pretrain else {}
+    made = {spec.name: to_dict(spec) | {"name": ""} for spec in ablation.records}
+    for phase in settings.get("phases", ()):
+        phase["records"] = made.get(phase["records"], phase["records"])
+    return settings
 
 
 def _column(column: Column, plan, statuses) -> dict[str, Any]:

@@ -22,20 +22,22 @@ from official_bert.common.files import write_text
 from official_bert.common.json_files import field
 from official_bert.common.markdown import markdown_table
 
-FILES = ("results.json", "report.html", "report.md", "plots")
+FILES = ("results.json", "report.html", "report.md", "plots", "constraints.txt")
 TEMPLATE = Path(__file__).with_name("report_template.html")
 CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open", "open": "open"}
 _VERDICT = re.compile(f"<strong>({'|'.join(CLASSES)})\\b")
 OURS = (
     "Ours: mean \N{PLUS-MINUS SIGN} standard deviation (number of runs); "
-    f"{tables.BASELINE_MARK}: not clearly above the trivial baseline; "
+    f"{tables.BASELINE_MARK}: not clearly above the trivial baseline; {tables.BELOW_MARK}: below "
+    "it; "
     f"{tables.MASKS_MARK}: a loss in predicting other pieces than the first row's, not to be "
     "compared with it."
 )
 KEY = (
     "An effect is a difference of means, counted in the direction that the comparison names: above "
     "0 its first row is better. p is of the effect's being the claim's bound, or, where it is "
-    "refuted, of its being as large as the claim needs. Behind the interval of a decided claim "
+    'refuted, of its being as large as the claim needs. An interval that says "examples only" is '
+    "of a single run a row: it says nothing of other runs. Behind the interval of a decided claim "
     "stand those of Student's paired t over pre-training seeds and of the multi-bootstrap of seeds "
     "and examples (Sellam et al., 2022). Detectable is what "
     "lies so far beyond the bound that this design shows it four times of five. Behind the paper's "
@@ -46,7 +48,8 @@ KEY = (
 
 
 def write(results: dict, folder: str | Path) -> dict[str, str]:
-    """Write results.json, report.html, report.md and plots/*.svg; returns their paths.
+    """Write results.json, report.html, report.md, plots/*.svg and constraints.txt; return the paths
+    of the first three.
 
     Args:
       folder: of a table, which the command holds: earlier ones are replaced.
@@ -64,6 +67,8 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     files = {path: svg + made_of for path, svg in zip(names, drawings.values(), strict=True)}
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
+    if made_with := origins.constraints(origins.of_results(results)):
+        files[folder / "constraints.txt"] = made_with
     for path, content in files.items():
         write_text(path, content, own=True)
     return {name: str(path) for name, path in paths.items()}
@@ -149,8 +154,7 @@ def _where(verdict: dict) -> str:
 def _claim(number: int, verdict: dict) -> list[str]:
     """Return a claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
-    whole = wording.of_claim(verdict) if verdict.get("extent") else verdict["verdict"]
-    said = f"**{whole}**{_where(verdict)}{wording.depends(verdict)}"
+    said = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.depends(verdict)}"
     mean = verdict["mean_effect"]
     if mean:
         said += f"; mean effect over its tested columns {wording.interval(mean)}"
@@ -184,7 +188,7 @@ def text(results: dict, folder: str | Path = "") -> str:
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results["verdicts"]:
         said = f"{wording.claim(verdict)}{_where(verdict)}"
-        lines.append(f"{verdict['verdict'].upper():<26} {said}")
+        lines.append(f"{wording.SHORT[verdict['verdict']].upper():<26} {said}")
         lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict["findings"]]
     for export in results["exports"]:
         lines += ["", "The exported classifier's answers:"]
@@ -221,15 +225,19 @@ def write_overview(folder: Path, overwrite: bool = False) -> str:
     Raises:
       UserError: there is another one, and `overwrite`, which renames it, is false.
     """
+    text, path = overview_of(folder), folder / "claims.md"
+    if not (path.is_file() and path.read_bytes() == text.encode()):
+        write_text(path, text, overwrite)
+    return text
+
+
+def overview_of(folder: Path) -> str:
+    """Return the overview of the tables in a folder of results."""
     tables: dict[str, list[dict]] = {}
     for path in sorted(folder.glob("*/*/results.json")):
         results = read(path)
         tables.setdefault(results["name"], []).append(results)
-    text = overview(tables)
-    path = folder / "claims.md"
-    if not (path.is_file() and path.read_bytes() == text.encode()):
-        write_text(path, text, overwrite)
-    return text
+    return overview(tables)
 
 
 def overview(tables: dict[str, list[dict]]) -> str:

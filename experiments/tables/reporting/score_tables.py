@@ -9,6 +9,7 @@ from experiments.tables.reporting.wording import SHORT, claim, comparison, inter
 from experiments.training.pretraining.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
+BELOW_MARK = "\N{WHITE DOWN-POINTING SMALL TRIANGLE}"
 MASKS_MARK = "\N{DAGGER}"
 
 
@@ -198,8 +199,16 @@ def _ours(row, column, results) -> str:
         shown += f" \N{PLUS-MINUS SIGN} {number(cell['deviation'], digits)}"
     if column["heldout"] and _masks(results, row) != _masks(results, yardstick(results)):
         shown += MASKS_MARK
-    unclear = column["label"] in results["baselines"] and not cell["above_baseline"]
-    return f"{shown} ({len(cell['values'])}){BASELINE_MARK if unclear else ''}"
+    return f"{shown} ({len(cell['values'])}){_beside_baseline(cell, column, results)}"
+
+
+def _beside_baseline(cell, column, results) -> str:
+    """Return the mark of a score that is not above the trivial baseline."""
+    if column["label"] not in results["baselines"] or cell["above_baseline"]:
+        return ""
+    gain = cell["mean"] - results["baselines"][column["label"]]
+    is_below = (-gain if column["lower_is_better"] else gain) < 0
+    return BELOW_MARK if is_below else BASELINE_MARK
 
 
 def _masks(results, row) -> tuple:

@@ -252,6 +252,8 @@ def interval(finding: dict, digits: int = 2) -> str:
         return ""
     ends = finding["low"], finding["high"]
     shown = "" if ends[0] is None else f" {bounds(ends, digits)}"
+    if shown and finding.get("pretrain_seeds") == 1 and finding["restarts"] <= 1:
+        shown += ", examples only"
     return signed(finding["effect"], digits) + shown
 
 

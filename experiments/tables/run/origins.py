@@ -68,6 +68,25 @@ def check(lines: list[str]) -> None:
         )
 
 
+def constraints(found: list[dict]) -> str:
+    """Return a constraints file for pip: the versions behind most cells; "" where none are known.
+
+    Args:
+      found: of `origins`.
+    """
+    known = [one for one in found if one.get("packages")]
+    if not known:
+        return ""
+    most = max(known, key=lambda one: one["cells"])
+    packages = most["packages"]
+    extra = "tensorflow" if "tensorflow" in packages else "jax"
+    total = sum(one["cells"] for one in found)
+    return (
+        f"# Versions that made {most['cells']} of the {total} cells of this table, with Python "
+        f"{most['python']}.\n# pip install -e '.[{extra}]' -c this file\n"
+    ) + "".join(f"{name}=={version}\n" for name, version in sorted(packages.items()))
+
+
 def of_results(results: dict) -> list[dict]:
     """Return the `origins` in results.json; in those of an earlier version the machine that
     reported."""

@@ -3,6 +3,7 @@
 from official_bert.common.errors import first_of
 
 _MOST_NAMED = 5
+_FEW_STEPS, _SMALL_BATCH = 50, 8
 
 
 def of(config, task, results: dict, analysis: dict) -> list[str]:
@@ -14,21 +15,20 @@ def of(config, task, results: dict, analysis: dict) -> list[str]:
       results: of the run: "dev", "baseline", "main_metric".
       analysis: what `Task.analysis` returned; its parts may be missing.
     """
-    found = [*_guesses(results), *_never(analysis)]
-    return [*found, f"try: {'; '.join(_trials(config, task))}"] if found else []
+    found = [*_guesses(results, task.baseline_is), *_never(analysis)]
+    trials = _trials(config, task, results.get("steps", _FEW_STEPS))
+    return [*found, f"try: {'; '.join(trials)}"] if found else []
 
 
-def _guesses(results: dict) -> list[str]:
+def _guesses(results: dict, baseline_is: str) -> list[str]:
     name, dev, baseline = results["main_metric"], results["dev"], results["baseline"]
     # Balanced class weights give up accuracy for macro F1: one score above guessing is enough.
     known = [one for one in (name, "macro_f1") if one in dev and one in baseline]
     if name not in known or any(_is_above(dev[one], baseline[one]) for one in known):
         return []
     score, trivial = dev[name], baseline[name]
-    return [
-        f"dev {name} {score:.4f} is no better than the trivial baseline ({trivial:.4f}), which "
-        "needs no model: this one has learnt next to nothing"
-    ]
+    beside = "below" if score < trivial else "no better than"
+    return [f"dev {name} {score:.4f} is {beside} the baseline ({trivial:.4f}) that {baseline_is}"]
 
 
 def _is_above(score: float, trivial: float) -> bool:
@@ -51,9 +51,11 @@ def _never(analysis: dict) -> list[str]:
     return [f"never predicted (examples in dev): {first_of(never, _MOST_NAMED)}"]
 
 
-def _trials(config, task) -> list[str]:
+def _trials(config, task, steps: int) -> list[str]:
     rate, epochs = config.learning_rate, config.num_train_epochs
-    trials = []
+    trials, batch = [], config.train_batch_size
+    if steps < _FEW_STEPS and batch > _SMALL_BATCH:
+        trials.append(f"--config.train_batch_size={_SMALL_BATCH}, since {batch} gave {steps} steps")
     if not config.bias_correction:
         trials.append(
             "--config.bias_correction=true (without it Adam's first steps are some three times "

@@ -30,7 +30,7 @@ def scores(results: dict) -> list[tuple[str, str, str]]:
         (metric, f"{value:.4f}", _number(results["baseline"].get(metric)))
         for metric, value in results["dev"].items()
     ]
-    for name in ("dev_before_tuning", "dev_mismatched"):
+    for name in ("dev_before_tuning", "dev_mismatched", "test"):
         rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
     return rows
 
@@ -43,6 +43,10 @@ def notes(results: dict) -> list[str]:
         told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts if count]
         if told:
             lines.append(f"{split}: {', '.join(told)}")
+    if by := results.get("best_by"):
+        others = [name for name in results["dev"] if name != by]
+        instead = f"; --config.best_metric= names another ({', '.join(others)})" if others else ""
+        lines.append(f"weights: those of step {results['best_step']}, the best by {by}{instead}")
     for split, why in results.get("splits_without_predictions", {}).items():
         lines.append(f"{split}: no predictions, {why}")
     return lines

@@ -72,10 +72,12 @@ def run(kind, config, folder, progress, task, examples):
     trainer = session.make_trainer(config, key, build, strategy, **step)
     trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
 
+    best_by = config.best_metric or task.metrics[0]
+
     def evaluator_of(split):
         _, multiple_of = finetune_data.padding(config)
         size = finetune_data.eval_batch_size(config)
-        return TaskEvaluator(trainer, task, split, size, multiple_of)
+        return TaskEvaluator(trainer, task, split, size, multiple_of, best_by)
 
     evaluator = evaluator_of(dev)
     state, seconds_before = session.train(
@@ -94,7 +96,8 @@ def run(kind, config, folder, progress, task, examples):
         show=progress,
         evaluate=evaluator if config.eval_every else None,
     )
-    if (config.keep_best or config.patience) and state.best_step not in (-1, trainer.step):
+    keeps_best = bool(config.keep_best or config.patience)
+    if keeps_best and state.best_step not in (-1, trainer.step):
         arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
         trainer.load_arrays(arrays)
     # Thresholds are chosen on dev; the settings in the model folder carry them on.
@@ -110,6 +113,7 @@ def run(kind, config, folder, progress, task, examples):
         "steps": num_steps,
         **({"stopped_early_after": state.step} if state.step < num_steps else {}),
         "best_step": trainer.step,
+        **({"best_by": best_by} if keeps_best else {}),
         "train_notes": train.notes,
         "dev_notes": dev.notes,
         "trained_examples": state.examples,
@@ -160,7 +164,7 @@ def _save_model(folder, config, start, task, trainer, results):
 
 
 def _score_or_predict(folder, task, split, evaluator, results):
-    if split.startswith("dev"):
+    if task.is_labelled(evaluator.examples):
         predictions, results[split] = evaluator.evaluate(results["best_step"])
     else:
         predictions = evaluator.predict()

@@ -69,7 +69,7 @@ class WholeStart(starts.Start):
             results["splits_without_predictions"] = missing
         for split, asked in others.items():
             predictions = answer(asked)
-            if split.startswith("dev"):
+            if task.is_labelled(asked):
                 results[split] = task.score(asked, predictions)
             finetune_report.write_predictions(folder, task, split, predictions, results)
         finetune_report.write_report(folder, results, analysis)

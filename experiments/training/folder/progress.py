@@ -40,7 +40,7 @@ class Progress:
 
     def __init__(self, run, first_step, last_step, show=True, name="", started=None):
         self._run = run
-        self._started = started
+        self._started, self._is_first = started, True
         self._unlogged = {}  # goes with the next log point
         self._writer = None
         self._file = None
@@ -66,11 +66,17 @@ class Progress:
 
     def advance(self, steps, examples, tokens, flops, loss):
         """Count finished steps and refresh the line."""
-        if self._started is not None:
-            seconds = time.perf_counter() - self._started
-            self.say(f"first step after {seconds:.1f} s")
-            self._unlogged = {"seconds_to_first_step": round(seconds, 2)}
-            self._started = None
+        if self._is_first:  # its time is that of compiling
+            self._is_first = False
+            if self._started is not None:
+                seconds = time.perf_counter() - self._started
+                self.say(f"first step after {seconds:.1f} s")
+                self._unlogged = {"seconds_to_first_step": round(seconds, 2)}
+            self._speed = _Speed()
+            self._bar.initial = self._bar.last_print_n = self._bar.n = self._bar.n + steps
+            self._bar.unpause()
+            self._bar.set_postfix_str(f"loss {loss:.3f}")
+            return
         self._speed.add(steps, examples, tokens, flops)
         rates = self._speed.rates()
         self._bar.set_postfix_str(f"loss {loss:.3f}{_describe(rates)}", refresh=False)

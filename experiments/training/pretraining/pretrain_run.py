@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from data_prep.jobs import commands
-from experiments.training.pretraining import heldout
+from experiments.training.pretraining import expectation, heldout
 from experiments.training.pretraining.pretrain_feed import PretrainingBatches
 from experiments.training.settings.options import prepared
 from experiments.training.step import device_choices, loop, session
@@ -32,6 +32,10 @@ def run(kind, config, folder, progress, records, began=None):
     objectives = tuple(map(objective, config.objectives))
     added = prepared(config, start)
     feed = PretrainingBatches(config, start, strategy, records)
+    if progress:
+        is_new = start.weights is None
+        for line in expectation.lines(feed.phases, objectives[0].name if is_new else ""):
+            commands.say(line)
 
     def build(seed):
         of_model = objectives

@@ -193,13 +193,16 @@ class FinetuneConfig(TrainingConfig):
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
     class_weights: str = ""
     keep_best: bool = False  # the final weights are those of the best evaluation, not the last
+    # The score that says which evaluation is the best, any of the report's; "": its first one.
+    best_metric: str = ""
     length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
     eval_batch_size: int = bookkeeping(0)  # 0: the same as train_batch_size, at least 32
     save_every: int = bookkeeping(500)
     keep_checkpoints: int = bookkeeping(1)
     log_every: int = bookkeeping(50)
     save_model: bool = bookkeeping(True)
-    predict_test: bool = bookkeeping(False)  # also write predictions for the test split
+    # Predict the test split too, and score it where it has labels; task_options.test_file does so.
+    predict_test: bool = bookkeeping(False)
 
     def __post_init__(self):
         super().__post_init__()

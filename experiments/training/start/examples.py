@@ -29,15 +29,19 @@ def read_others(task, config, known):
     """Return the splits beside train and dev whose predictions a run leaves (MNLI mismatched; test
     splits where that is asked for), as far as they are there; most folders do not hold every split.
 
+    A file that `test_file` names asks for the test split as `predict_test` does.
+
     Args:
       known: {split: examples} of what is read already.
 
     Returns: ({split: examples}, {split: why it is not there}).
     """
     names = [name for name in task.splits if name not in ("train", "dev")]
-    return read_present(
-        task, config, known, [n for n in names if config.predict_test or n.startswith("dev")]
-    )
+    names = [name for name in names if config.predict_test or name.startswith("dev")]
+    if config.task_options.get("test_file"):  # which has to be there
+        known = known if "test" in known else {**known, "test": read_examples(task, "test", config)}
+        names = [*names, "test"]
+    return read_present(task, config, known, names)
 
 
 def read_present(task, config, known, names):

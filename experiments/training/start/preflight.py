@@ -16,7 +16,7 @@ from experiments.training.start import starts
 from experiments.training.start.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.config import BertConfig, parts_named
 from official_bert.objectives import check_direction
 from official_bert.tokenization import find_vocabulary, load_tokenizer
@@ -77,7 +77,8 @@ def check_model(config, task, bert):
     if bert and config.max_seq_length > bert.max_position_embeddings:
         raise UserError(
             f"--config.max_seq_length={config.max_seq_length}: the model has positions for "
-            f"{bert.max_position_embeddings} tokens"
+            f"{bert.max_position_embeddings} tokens; set "
+            f"--config.max_seq_length={bert.max_position_embeddings}, or less"
         )
     if config.features and task.head["head"] != "tagging":
         raise UserError(
@@ -95,6 +96,11 @@ def check_model(config, task, bert):
         raise UserError(
             f"--config.mean_pooling is for classification; {config.task} is {task.head['head']}"
         )
+    if config.best_metric:
+        best = [
+            name for name in task.metrics if name != "mean_squared_error"
+        ]  # the higher the better
+        check_choice("--config.best_metric", config.best_metric, best)
     task.check_training(config, bert)
     for one in config.model_options:
         one.check_model(config, task, bert)

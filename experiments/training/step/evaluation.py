@@ -52,12 +52,19 @@ class TaskEvaluator:
       task: of `get_task`.
       split: finetune_data.Split.
       batch_size, buckets: of `eval_batches`.
+      metric: the score by which an evaluation is the best.
     """
 
-    def __init__(self, trainer, task, split, batch_size, buckets):
+    def __init__(self, trainer, task, split, batch_size, buckets, metric):
+        self._metric = metric
         self._trainer, self._task, self._split = trainer, task, split
         self._batch_size, self._buckets = batch_size, buckets
         self._last = None
+
+    @property
+    def examples(self):
+        """Return the examples of the split."""
+        return self._split.examples
 
     def predict(self):
         """Return one prediction an example."""
@@ -84,4 +91,4 @@ class TaskEvaluator:
 
     def __call__(self, step):
         _, scores = self.evaluate(step)
-        return scores, scores[self._task.metrics[0]]
+        return scores, scores[self._metric]

@@ -171,7 +171,9 @@ def test_a_loaded_model_writes_on():
     for texts, message in ((["a", 5], r"texts\[1\] is '5'"), (None, "'None' is not text")):
         with pytest.raises(UserError, match=message):
             model.generate(texts)
-    with pytest.raises(UserError, match="no language-model head"):
+    with pytest.raises(
+        UserError, match="no language-model head .its head is classification.: use predict"
+    ):
         loaded("classification", **GPT2).generate("a")
 
 

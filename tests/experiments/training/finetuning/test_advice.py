@@ -37,9 +37,19 @@ def test_a_run_that_learnt_is_told_nothing(task, score, trivial):
 @pytest.mark.parametrize("score, trivial", [(0.6, 0.6), (0.5, 0.6), (0.605, 0.6), (0.9951, 0.995)])
 def test_a_run_at_its_baseline_is_told_so(task, score, trivial):
     told = advice.of(FinetuneConfig(learning_rate=3e-5), task, results(score, trivial), {})
-    assert f"dev accuracy {score:.4f} is no better than the trivial baseline" in told[0]
+    beside = "below" if score < trivial else "no better than"
+    assert told[0].startswith(f"dev accuracy {score:.4f} is {beside} the baseline ({trivial:.4f})")
+    assert told[0].endswith(f"that {task.baseline_is}") and "nothing" not in told[0]
     assert "--config.bias_correction=true" in told[-1] and "=1e-05 or =9e-05" in told[-1]
     assert "--config.num_train_epochs=6" in told[-1]
+
+
+def test_a_run_of_few_steps_is_told_to_take_more(task):
+    few = results(0.5, 0.6) | {"steps": 4}
+    told = advice.of(FinetuneConfig(), task, few, {})[-1]
+    assert "try: " in told and "--config.train_batch_size=8, since 32 gave 4 steps" in told
+    for other in (few | {"steps": 50}, results(0.5, 0.6)):
+        assert "train_batch_size" not in advice.of(FinetuneConfig(), task, other, {})[-1]
 
 
 def test_accuracy_that_balanced_weights_gave_up_is_no_failure(task):

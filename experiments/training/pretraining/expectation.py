@@ -1,0 +1,51 @@
+"""Lines at the start of a pre-training: its steps and tokens, and the loss to expect of it."""
+
+import numpy as np
+
+# Million tokens -> training loss of Table 5's models of 2 layers, 128 wide, with 8,192 pieces
+# (experiments/results/table5/night, first seeds).
+LOSSES = {
+    "masked_lm": {0.2: 7.25, 1.02: 6.86, 1.84: 6.41, 5.12: 5.31, 10.04: 4.67, 32.77: 3.97},
+    "next_token": {0.2: 7.52, 1.02: 5.93, 1.84: 5.58, 5.12: 5.55, 10.04: 5.15, 32.77: 4.70},
+}
+_COMMAS = 6.0  # a masked LM above this loss names the most frequent pieces in every place
+
+
+def lines(phases, objective: str = "") -> list[str]:
+    """Return what a pre-training will do, and what loss such a model has after so many tokens.
+
+    Args:
+      phases: of `PretrainingBatches`.
+      objective: the language model of a new model; "" for one that goes on, or is another kind.
+    """
+    told, tokens = [], 0
+    for phase in phases:
+        steps, length = phase.last - phase.first, phase.records.max_seq_length
+        sequences = steps * phase.batch_size
+        tokens += sequences * length
+        passes = sequences / phase.records.examples
+        copies = (phase.records.manifest.get("options") or {}).get("dupe_factor") or 1
+        of_text = f", {passes * copies:.1f} over the text" if copies > 1 else ""
+        told.append(
+            f"{steps:,} steps of {phase.batch_size:,} sequences of {length} tokens: "
+            f"{_millions(sequences * length)} M tokens, {passes:.1f} passes over "
+            f"{phase.records.examples:,} sequences{of_text}"
+        )
+    if curve := LOSSES.get(objective):
+        known, losses = list(curve), list(curve.values())
+        loss = np.interp(np.log(max(tokens, 1) / 1e6), np.log(known), losses)
+        bound = "below" if tokens > 1e6 * known[-1] else "about"
+        told.append(
+            f"loss to expect at the end: {bound} {loss:.1f}, as of Table 5's models (2 layers, 128 "
+            f"wide, 8,192 pieces), which came to {losses[-1]:.1f} after {known[-1]:.0f} M tokens"
+        )
+        if objective == "masked_lm" and loss > _COMMAS:
+            told.append(
+                "so few tokens fill masks with commas and other frequent pieces; "
+                "--config.phases.0.num_train_steps= sets more steps"
+            )
+    return told
+
+
+def _millions(tokens: int) -> str:
+    return f"{tokens / 1e6:,.{1 if tokens >= 1e5 else 3}f}"
