@@ -19,12 +19,18 @@ reproduce-from-scratch: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)-from-scratch
 
 # File after file as they stand: by their number of tests the slowest would come last.
-test: .venv/dev.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+
+# Each test once: the core's where there is nothing else, then those of what is beyond the paper.
+test: test-core
+	$(BIN)/python -m pytest $(PARALLEL) -m "beyond and not parity" $(BEYOND)
+
+# The files with such tests: tables of the core's have rows of them (tests/guests.py).
+BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py
 
 # The paper alone: a copy of the tree without the guests' folders. Every module is imported, then these
 # tests run and a table in miniature; TESTS="tests/test_docs.py" runs a few.
-TESTS ?= -n auto --dist loadfile --no-loadscope-reorder
+TESTS ?= $(PARALLEL)
 test-core: .venv/dev.stamp
 	$(BIN)/python -m tests.core_alone -m "not parity" $(TESTS)
 
@@ -34,13 +40,14 @@ test-parity: .venv/peers.stamp
 # With the oldest versions that pyproject.toml allows. Without these constraints uv would take a newer
 # TensorFlow, and with it alone a protobuf that the newest tensorflow-metadata does not run with.
 test-lowest: .venv-lowest/stamp
-	.venv-lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
+	.venv-lowest/bin/python -m pytest $(PARALLEL) -m "not parity"
 
 # Without TensorFlow, in an environment of its own: what JAX alone does, and tests of any backend.
 ANY_BACKEND := $(addprefix official_bert/test_,any_backend checkpoints_embedded checkpoints_model_folder features heads \
 	model_predict objectives window_pooling) experiments/training/step/test_training_steps
 test-jax: .venv-jax/stamp
-	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py)
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) \
+		tests/beyond/without_tensorflow tests/beyond/common/test_objectives_of_guests.py
 
 # Without TensorFlow or JAX: the library on PyTorch, in the version of the extra `peers`.
 test-torch: .venv-torch/stamp

@@ -13,6 +13,7 @@ The second writes spam_onnx/model.onnx (with --format=litert model.tflite) with 
 it, asks it, and prints how far its answers are from the model folder's.
 """
 
+import dataclasses
 from pathlib import Path
 
 from absl import flags, logging
@@ -23,6 +24,7 @@ from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 from official_bert.export.exports import HEADS
 from official_bert.export.settings import POOLINGS, PRECISIONS, ServingSettings
+from official_bert.extension import find, names
 
 _OF_SAVED_MODELS = ("version", "input_fields", "null_score_diff_threshold")
 _HEADS = sorted({head for possible in HEADS.values() for head in possible})
@@ -48,6 +50,8 @@ def describe(saved_model: Path) -> str:
 def main(_) -> None:
     asked = command_flags.values(export_model.check)
     settings = command_flags.values(ServingSettings)
+    for kind in _of_extensions():
+        settings |= command_flags.values(kind)
     settings = {name: value for name, value in settings.items() if value is not None}
     if asked["format"] != "saved_model":
         for name in _OF_SAVED_MODELS:
@@ -79,9 +83,21 @@ def _define_flags():
     command_flags.define(
         ServingSettings,
         ("problem", "truncation", "windows", "window_overlap", "doc_stride", "max_query_length",
-         "max_answer_length", "n_best_size", "allow_no_answer", "label_piece", "length_penalty"),
+         "max_answer_length", "n_best_size", "allow_no_answer", "label_piece"),
         unset=True, precision=PRECISIONS, pooling=POOLINGS,
     )  # fmt: skip
+    define = command_flags.define
+    for kind, skip in _of_extensions().items():
+        define(kind, skip, unset=True)
+
+
+def _of_extensions() -> dict:
+    """Return {subclass of ServingSettings: its fields without a flag of their own}."""
+    named = [name.partition("export.")[2] for name in names("options")]
+    kinds = {find("options", f"export.{name}") for name in named if name}
+    return {
+        kind: [f.name for f in dataclasses.fields(kind) if f.name not in named] for kind in kinds
+    }
 
 
 if __name__ == "__main__":

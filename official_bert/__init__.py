@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from official_bert.heads import BertTagger as BertTagger
     from official_bert.optimization import BertAdamW as BertAdamW
     from official_bert.optimization import BertLamb as BertLamb
-    from official_bert.optimization import SlantedTriangular as SlantedTriangular
     from official_bert.optimization import WarmupLinearDecay as WarmupLinearDecay
     from official_bert.predict import Model as Model
     from official_bert.predict import load as load
@@ -58,7 +57,6 @@ _OF_KERAS = {
     "LayerCombination": "features",
     "BertAdamW": "optimization",
     "BertLamb": "optimization",
-    "SlantedTriangular": "optimization",
     "WarmupLinearDecay": "optimization",
     "TokenizerLayer": "export.tokenizer_layer",
 }

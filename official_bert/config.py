@@ -20,9 +20,6 @@ from official_bert.extension import find, names
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 GELU_FORMS = ("erf", "tanh")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
-# What writes texts: Transformers (an extension's), and GRUs that they are compared with.
-DECODERS = ("separate", "shared", "prefix")
-RNN_DECODERS = ("rnn", "rnn_attention")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,12 +69,14 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     pad_token_id: int = 0
 
-    directions: ClassVar[tuple[str, ...]] = ("bidirectional", "left_to_right")
+    # The language model of each `attention_direction` (section 5.1).
+    language_models: ClassVar[dict[str, str]] = {
+        "bidirectional": "masked_lm",
+        "left_to_right": "next_token",
+    }
     # Parts of its encoder, and the head of its language model.
     parts: ClassVar[str] = "official_bert.layers:Transformer"
     language_model_head: ClassVar[str] = "official_bert.objectives.masked_lm:MaskedLMHead"
-    compared: ClassVar[str] = ""  # what it is where BERT is only compared with it
-    equally_wide: ClassVar[bool] = True  # all its hidden states
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -105,8 +104,20 @@ class BertConfig:
                 f"hidden_size ({self.hidden_size})"
             )
         check_choice("BertConfig.hidden_act", self.hidden_act, ACTIVATIONS)
-        check_choice("BertConfig.attention_direction", self.attention_direction, self.directions)
+        check_choice(
+            "BertConfig.attention_direction", self.attention_direction, self.language_models
+        )
         check_choice("BertConfig.gelu_form", self.gelu_form, GELU_FORMS)
+
+    @classmethod
+    def kind_of(cls, fields: dict[str, Any]) -> "type[BertConfig]":
+        """Return the class that fields mark."""
+        return _kind_of(cls, fields)
+
+    @staticmethod
+    def of_google(fields: dict[str, Any]) -> dict[str, Any]:
+        """Return fields of google-research's `bert_config.json` as `from_dict` reads them."""
+        return fields
 
     def replaced(self, **fields: Any) -> "BertConfig":
         """Return the configuration with other values, of the class that they mark."""
@@ -118,18 +129,6 @@ class BertConfig:
         if name not in vars(self) and name in names("configs"):
             return _usual(find("configs", name))[name]
         return getattr(self, name, absent)
-
-    def narrower(self, share: float) -> "BertConfig":
-        """Return a model that is as deep, but `share` as wide, on embedding tables of the same
-        width."""
-        heads = max(1, round(share * self.num_attention_heads))
-        width = self.hidden_size // self.num_attention_heads * heads
-        return self.replaced(
-            hidden_size=width,
-            num_attention_heads=heads,
-            intermediate_size=max(1, round(self.intermediate_size * width / self.hidden_size)),
-            embedding_size=self.embedding_width,
-        )
 
     def check_is_bert(self, target: str) -> None:
         """Raise UserError where the encoder is a successor's, which no export writes."""
@@ -150,9 +149,19 @@ class BertConfig:
         return dataclasses.replace(self, pad_token_id=-1 if shared else tokenizer.pad_id)
 
     @property
+    def language_model(self) -> str:
+        """The objective that is the language model of its direction."""
+        return self.language_models[self.attention_direction]
+
+    @property
     def unserved(self) -> str:
-        """Name the encoder where it is not exported for serving; "" where it is."""
-        return self.compared
+        """Say which encoder it is where it is not exported for serving; "" where it is."""
+        return ""
+
+    @property
+    def widths(self) -> list[int]:
+        """Widths of the hidden states, the embeddings' first."""
+        return [self.hidden_size] * (self.num_hidden_layers + 1)
 
     @property
     def embedding_width(self) -> int:
@@ -201,7 +210,7 @@ class BertConfig:
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        kind = _kind_of(cls, fields)
+        kind = cls.kind_of(fields)
         own = {field.name for field in dataclasses.fields(kind)}
         others = {name for name in fields.keys() - own if name in names("configs")}
         fields = {name: value for name, value in fields.items() if name not in others}

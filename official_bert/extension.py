@@ -34,17 +34,19 @@ class Extension:
       sizes: name of a size -> its fields, a dictionary.
       objectives: name -> subclass of `objectives.protocol.Objective`.
       flops: name of an objective -> function of the FLOPs of its heads (`flops.objective_flops`).
-      heads: name of a head, or a field of `model.json` that is true of it -> its class.
+      heads: name of a head, or a field of `model.json` that is true of it -> an object whose `kind`
+        gives the class of a description.
       members: `model_type` of Hugging Face -> `checkpoints.member.Member`.
       tokenizers: kind -> subclass of `tokenization.Tokenizer`.
       graphs: kind of a tokeniser -> its twin inside a TensorFlow graph.
       learners: kind of a tokeniser -> function that learns its vocabulary from text.
       tasks: name -> subclass of `data_prep.tasks.task.Task`.
-      options: "pretrain." or "finetune." and a field on the command line and in `config.json` ->
-        the dataclass that has it.
+      options: "pretrain.", "finetune." or "export." and a field on the command line, of the first
+        two in `config.json` -> the dataclass that has it.
       starts: name, pattern of a file or type of a configuration -> kind of start of a training.
       cells: kind of cell of a table -> function that does its work.
       measures: name of a measure -> function of sums over examples that gives a metric.
+      optimizers: an option that BERT's optimiser has not -> the optimiser that has it.
       schedules: name -> learning rate of a step.
       served: name of a head -> the model that is exported.
       verbs: name of a method of `predict.Model` -> function of the model.
@@ -69,6 +71,7 @@ class Extension:
     starts: Names = dataclasses.field(default_factory=dict)
     cells: Names = dataclasses.field(default_factory=dict)
     measures: Names = dataclasses.field(default_factory=dict)
+    optimizers: Names = dataclasses.field(default_factory=dict)
     schedules: Names = dataclasses.field(default_factory=dict)
     served: Names = dataclasses.field(default_factory=dict)
     verbs: Names = dataclasses.field(default_factory=dict)

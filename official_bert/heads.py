@@ -17,7 +17,7 @@ from official_bert.bilstm import BiLSTM
 from official_bert.common.errors import UserError, check_choice
 from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs, input_specs
-from official_bert.extension import find
+from official_bert.extension import find, names
 from official_bert.layers import dense
 from official_bert.losses import (
     ModelWithLosses,
@@ -36,20 +36,26 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Args:
       encoder: a `BertEncoder`.
       head: {"head": "classification", "span", "multiple_choice", "tagging" or "text"}, with
-        "num_labels" where the head has labels, "problem", "windows", "concat_pooling" and
-        "mean_pooling" where it classifies, "decoder", "longest", "beams" and "length_penalty" where
-        it writes.
+        "num_labels" where the head has labels, "problem", "windows" and "mean_pooling" where it
+        classifies, and what an extension's head adds; a true field may mark such a head.
       **options: bilstm and seed of the head.
 
     Raises:
       UserError: there is no such head.
     """
     own = {kind.kind: kind for kind in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
-    name = head["head"]
-    kind: Any = own[name] if name in own else find("heads", name, own).kind(head)
+    name, kind = head["head"], _marked(head)
+    if kind is None:
+        kind = own[name] if name in own else find("heads", name, own).kind(head)
     if name not in own:
         options.pop("bilstm", None)
     return kind(encoder, **{n: head[n] for n in kind.options if n in head}, **options)
+
+
+def _marked(fields: dict) -> Any:
+    """Return the class of an extension's head that a true field marks; None: none does."""
+    marks = [name for name in names("heads") if fields.get(name)]
+    return find("heads", marks[0]).kind(fields) if marks else None
 
 
 class FineTuned(ModelWithLosses):
@@ -63,7 +69,7 @@ class FineTuned(ModelWithLosses):
     kind = ""
     options: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ("label_ids",)
-    concat_pooling = mean_pooling = False
+    mean_pooling = False
 
     def __init__(self, encoder: BertEncoder, outputs: int, bilstm=False, seed=None, **kwargs):
         super().__init__(dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
@@ -73,16 +79,17 @@ class FineTuned(ModelWithLosses):
         self.dropout_rate = config.hidden_dropout_prob
         self.seed_generator = keras.random.SeedGenerator(seed)
         policy = self.dtype_policy
-        width, self.pooled_block = config.hidden_size * (3 if self.concat_pooling else 1), None
         with keras.name_scope(self.name):
             self.bilstm = BiLSTM(config.hidden_size, seed, dtype=policy) if bilstm else None
-            if self.concat_pooling:
-                block = encoder.kind.pooled_block(width, seed, dtype=policy, name="pooled_block")
-                width, self.pooled_block = (block.units if block else width), block
+            width = self.below(policy)
             normal = keras.initializers.TruncatedNormal(stddev=config.initializer_range, seed=seed)
             # 384 start scores in bfloat16 would be 300 different ones.
             self.head = dense(width, outputs, normal, "float32", "head", keras.layers.Dense)
         self.built = True
+
+    def below(self, policy) -> int:
+        """Make the layers between the vector and the head; return the width that the head reads."""
+        return self.encoder.config.hidden_size
 
     def input_specs(self):
         return input_specs(self._rank)
@@ -121,20 +128,23 @@ class FineTuned(ModelWithLosses):
         return sequence if self.bilstm is None else self.bilstm(sequence, rows["input_mask"])
 
     def vector(self, rows, encoded):
-        """Return the vector [N, H] of each row, [N, 3 H] with concat pooling."""
-        sequence, mask = self.sequence(rows, encoded), rows["input_mask"]
+        """Return the vector [N, H] of each row."""
+        return self.summary(self.sequence(rows, encoded), rows, encoded)
+
+    def summary(self, sequence, rows, encoded):
+        """Return the vector [N, H] of each row, from what `sequence` gave."""
+        mask = rows["input_mask"]
         if self.mean_pooling:
             vector = window_pooling.pool(sequence, mask > 0, "mean")
             pooler = None if self.bilstm else self.encoder.pooler
-            vector = pooler(vector) if pooler else vector
-        elif self.bilstm is None:
-            vector = encoded["pooled_output"]
-        else:
-            # "Classification reads after it": the BiLSTM's output at the token that is pooled.
-            vector = self.encoder.summary_token(sequence, mask)
-        return window_pooling.concat(vector, sequence, mask > 0) if self.concat_pooling else vector
+            return pooler(vector) if pooler else vector
+        if self.bilstm is None:
+            return encoded["pooled_output"]
+        # "Classification reads after it": the BiLSTM's output at the token that is pooled.
+        return self.encoder.summary_token(sequence, mask)
 
-    def _dropped(self, x, seed):
+    def dropped(self, x, seed):
+        """Drop a share of what the head reads."""
         return dropout(x, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
 
     def label_weights(self, batch):
@@ -160,6 +170,13 @@ class FineTuned(ModelWithLosses):
             **{name: getattr(self, name) for name in self.options},
         }
 
+    @classmethod
+    def from_config(cls, config):
+        # A false option is left out, as its default: an earlier version may have had more options.
+        config = {n: v for n, v in config.items() if v or n in ("seed", "trainable")}
+        kind = _marked(config) or cls
+        return super(FineTuned, kind).from_config(config)
+
 
 @keras.saving.register_keras_serializable("official_bert")
 class BertClassifier(FineTuned):
@@ -172,8 +189,6 @@ class BertClassifier(FineTuned):
         error on one number).
       bilstm: put a BiLSTM between encoder and classifier.
       windows: a text is several rows whose vectors are pooled (`window_pooling`); "": it is one.
-      concat_pooling: the classifier reads the maximum and the mean over the tokens too (ULMFiT); on
-        an AWD-LSTM it has a second layer.
       mean_pooling: the mean over all tokens takes the place of [CLS], and of the last token in a
         left-to-right model; the pooler reads it.
       seed: seed of the new weights.
@@ -190,7 +205,7 @@ class BertClassifier(FineTuned):
     """
 
     kind = "classification"
-    options = ("num_labels", "problem", "windows", "concat_pooling", "mean_pooling")
+    options = ("num_labels", "problem", "windows", "mean_pooling")
 
     def __init__(
         self,
@@ -199,7 +214,6 @@ class BertClassifier(FineTuned):
         problem="single_label",
         bilstm=False,
         windows="",
-        concat_pooling=False,
         mean_pooling=False,
         **kwargs,
     ):
@@ -208,7 +222,7 @@ class BertClassifier(FineTuned):
             check_choice("windows", windows, window_pooling.POOLINGS)
         if problem == "regression" and num_labels != 1:
             raise UserError(f"regression has 1 output, not num_labels={num_labels}")
-        self.concat_pooling, self.mean_pooling = concat_pooling, mean_pooling
+        self.mean_pooling = mean_pooling
         super().__init__(encoder, num_labels, bilstm, **{"name": "classifier", **kwargs})
         self.num_labels = num_labels
         self.problem = problem
@@ -238,9 +252,7 @@ class BertClassifier(FineTuned):
             real = ops.reshape(ops.any(rows["input_mask"] > 0, axis=-1), (texts, count))
             vectors = ops.reshape(vectors, (texts, count, vectors.shape[-1]))
             vectors = window_pooling.pool(vectors, real, self.windows)
-        if self.pooled_block:
-            vectors = self.pooled_block(vectors, fold_in(seed, HEAD_DROPOUT + 1))
-        return {"logits": self.head(self._dropped(vectors, seed))}
+        return {"logits": self.head(self.dropped(vectors, seed))}
 
     def loss_terms(self, batch, outputs):
         """{"label_loss": (sum, weight)}; labels are `batch["label_ids"]`.
@@ -332,7 +344,7 @@ class BertMultipleChoice(FineTuned):
     def answer(self, batch, rows, encoded, seed=None):
         """Map encoder inputs, int32 [B, C, L] each, to {"logits": [B, C]}."""
         choices = ops.shape(complete_inputs(batch, self.encoder.config)["input_ids"])[1]
-        scores = self.head(self._dropped(self.vector(rows, encoded), seed))  # [B * C, 1]
+        scores = self.head(self.dropped(self.vector(rows, encoded), seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
 
 
@@ -349,7 +361,7 @@ class BertTagger(FineTuned):
 
     def answer(self, batch, rows, encoded, seed=None):
         """Map encoder inputs, int32 [B, L] each, to {"logits": [B, L, num_labels]}."""
-        return {"logits": self.head(self._dropped(self.sequence(rows, encoded), seed))}
+        return {"logits": self.head(self.dropped(self.sequence(rows, encoded), seed))}
 
     def label_weights(self, batch):
         weights = row_weights(batch, batch["label_ids"])

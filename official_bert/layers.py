@@ -104,31 +104,39 @@ class SelfAttention(keras.layers.Layer):
             )
         self.built = True
 
-    def call(
-        self, x, attention_bias, seed=None, return_attention=False, kept=None, keys_values=None
-    ):
+    def call(self, x, attention_bias, seed=None, return_attention=False):
         """Map [B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
         With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
-        `kept` holds the keys and values of the tokens before (as generation does);
-        `keys_values`, those of another text, stand in the place of x's own (cross attention).
         """
-        if not return_attention and kept is None and keys_values is None:
+        if not return_attention:
             # The same in one kernel, which stores no scores, where there is one.
             context = fused_attention.context(self, x, attention_bias, seed)
             if context is not None:
                 return self.output_dense(context)
-        query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
-        key, value = keys_values or self.keys_values(x)
-        if kept is not None:
-            key, value = kept.with_those_before(key, value)
+        attended = self.attend(self.queries(x), *self.keys_values(x), attention_bias, seed)
+        return attended if return_attention else attended[0]
+
+    def attend(self, query, key, value, attention_bias, seed=None):
+        """Let L tokens attend to the K tokens of keys and values, which may be another text's.
+
+        Args:
+          query, key, value: of `queries` and `keys_values`.
+          attention_bias: broadcasts to [B, A, L, K].
+
+        Returns: ([B, L, H], scores before the softmax [B, A, L, K]).
+        """
         # Scaling the query, the smaller tensor, instead of the scores.
         scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
         weights = dropout(softmax(scores), self.dropout_rate, seed)
         context = ops.matmul(weights, value)  # [B, A, L, D]
-        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
-        attended = self.output_dense(context)
-        return (attended, scores) if return_attention else attended
+        rows, heads, length, width = ops.shape(context)
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (rows, length, heads * width))
+        return self.output_dense(context), scores
+
+    def queries(self, x):
+        """Map [B, L, H] -> [B, A, L, D]."""
+        return self._split_heads(self.query(x), (0, 2, 1, 3))
 
     def keys_values(self, x):
         """Map [B, L, H] -> [B, A, D, L], [B, A, L, D]."""
@@ -168,20 +176,20 @@ class TransformerBlock(keras.layers.Layer):
             self.output_norm = LayerNorm(config, dtype=policy, name="output_norm")
         self.built = True
 
-    def call(self, x, attention_bias, seed=None, return_attention=False, kept=None):
+    def call(self, x, attention_bias, seed=None, return_attention=False):
         """Map [B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
-        x, scores = self.attend(x, attention_bias, seed, kept, return_attention)
+        x, scores = self.attend(x, attention_bias, seed, return_attention)
         x = self.feed_forward(x, seed)
         return (x, scores) if return_attention else x
 
-    def attend(self, x, attention_bias, seed=None, kept=None, return_attention=False):
+    def attend(self, x, attention_bias, seed=None, return_attention=False):
         """Return the first sub-layer, and the attention scores; None where they are not asked
         for."""
         attended = self.attention(
-            x, attention_bias, fold_in(seed, 0), return_attention=return_attention, kept=kept
+            x, attention_bias, fold_in(seed, 0), return_attention=return_attention
         )
         attended, scores = attended if return_attention else (attended, None)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 1))
@@ -225,11 +233,6 @@ class Transformer:
     def widened(self, x):
         """Return the embeddings as the first block reads them."""
         return x
-
-    def pooled_block(self, width: int, seed, **kwargs):
-        """Return the layer between concat pooling, [B, width], and the classifier; None:
-        nothing."""
-        return None
 
     def attention_bias(self, input_mask, dtype: str):
         """Return the blocks' `attention_bias`."""

@@ -84,6 +84,8 @@ class ModelWithLosses(keras.Model):
     loss_epsilons: dict[str, float] = {}
     # Factor of a term's mean in the loss; 1 where it is not named.
     loss_weights: dict[str, float] = {}
+    # Options of it that a call may be given anew.
+    call_options: tuple[str, ...] = ()
     # True where a model folder can hold it.
     has_folder = True
 

@@ -18,6 +18,7 @@ import keras
 from keras import ops
 
 from official_bert.backend import replicas
+from official_bert.extension import find, names
 
 # Weights whose names end in these words are not decayed: biases ("bias", "filter_0_bias") and the
 # parameters of layer normalisation.
@@ -71,28 +72,6 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class SlantedTriangular(WarmupLinearDecay):
-    """ULMFiT's learning rate (Howard and Ruder 2018, section 3.2): it rises from a 32nd of the peak
-    to the peak, and falls to that 32nd at the last step.
-
-    Args:
-      peak, warmup_steps, total_steps: as for `WarmupLinearDecay`; the warm-up is a tenth there.
-
-    Examples:
-      >>> rate = SlantedTriangular(peak=0.32, warmup_steps=10, total_steps=100)
-      >>> [round(float(rate(step)), 4) for step in (0, 5, 10, 55, 100)]
-      [0.01, 0.165, 0.32, 0.165, 0.01]
-    """
-
-    def __call__(self, step):
-        step, peak, warmup_steps, total_steps, _ = self._numbers(step)
-        rising = step / ops.maximum(warmup_steps, 1.0)
-        falling = (total_steps - step) / ops.maximum(total_steps - warmup_steps, 1.0)
-        share = ops.where(step < warmup_steps, rising, ops.maximum(falling, 0.0))
-        return peak * (1.0 + 31.0 * share) / 32.0
-
-
-@keras.saving.register_keras_serializable("official_bert")
 class BertAdamW(keras.optimizers.Optimizer):
     """The optimiser described above; on every backend.
 
@@ -108,14 +87,9 @@ class BertAdamW(keras.optimizers.Optimizer):
       layer_decay: the rate of each block is so many times that of the block above it, as ELECTRA
         fine-tunes (0.8) and ULMFiT (1 / 2.6); what is above the blocks has the full rate, the
         embeddings the lowest.
-      unfreeze_every: steps after which the next part, from above, begins to be trained: first what
-        is above the blocks alone, at last the embeddings too (ULMFiT); 0: all parts at once.
     """
 
-    _options = (
-        "beta_1", "beta_2", "epsilon", "clip_norm", "layer_decay", "bias_correction",
-        "unfreeze_every",
-    )  # fmt: skip
+    _options = ("beta_1", "beta_2", "epsilon", "clip_norm", "layer_decay", "bias_correction")
 
     def __init__(
         self,
@@ -127,7 +101,6 @@ class BertAdamW(keras.optimizers.Optimizer):
         clip_norm=1.0,
         layer_decay=1.0,
         bias_correction=False,
-        unfreeze_every=0,
         name="bert_adamw",
         **kwargs,
     ):
@@ -140,7 +113,6 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.clip_norm = clip_norm
         self.layer_decay = layer_decay
         self.bias_correction = bias_correction
-        self.unfreeze_every = unfreeze_every
 
     def build(self, variables):
         if self.built:
@@ -154,13 +126,7 @@ class BertAdamW(keras.optimizers.Optimizer):
 
     def apply(self, grads, trainable_variables=None):
         """One step of `fit`, with the gradients of one replica."""
-        grads = [_dense(gradient) for gradient in grads]
-        if self.unfreeze_every:
-            if trainable_variables is not None:
-                self.build(trainable_variables)
-            variables = trainable_variables or self._trainable_variables
-            grads = [self._thawed(g, v) for g, v in zip(grads, variables, strict=True)]
-        super().apply(grads, trainable_variables)
+        super().apply([dense(gradient) for gradient in grads], trainable_variables)
 
     def _clip_gradients(self, grads):
         # Keras clips on each replica and sums afterwards. Here the sum is clipped, and divided for
@@ -175,7 +141,6 @@ class BertAdamW(keras.optimizers.Optimizer):
         learning_rate = ops.cast(learning_rate, variable.dtype)
         if self.layer_decay != 1.0:
             learning_rate = learning_rate * self.rate_factors[index]
-        learning_rate = self._thawed(learning_rate, variable)
         if keras.backend.backend() == "tensorflow":
             from official_bert.backend.tensorflow_kernels import adamw
 
@@ -209,13 +174,6 @@ class BertAdamW(keras.optimizers.Optimizer):
         update = (m / first) / (ops.sqrt(v / second) + self.epsilon)
         return update + self.decays[index] * variable
 
-    def _thawed(self, x, variable):
-        """Return a gradient or a rate of a variable, zero as long as the variable is frozen."""
-        if not self.unfreeze_every or x is None:
-            return x
-        first = self.unfreeze_every * self.depths[self._get_variable_index(variable)]
-        return x * ops.cast(self.iterations >= first, x.dtype)
-
     def _corrections(self, variable):
         """Return what divides the two moments in this step, scalars of the variable's dtype."""
         step = ops.cast(self.iterations + 1, variable.dtype)
@@ -232,11 +190,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         if not self.built:
             self.build(variables)
         # Weights that the loss does not reach (the pooler, without NSP) stay as they are.
-        pairs = [
-            (self._thawed(_dense(g), v), v)
-            for g, v in zip(gradients, variables, strict=True)
-            if g is not None
-        ]
+        pairs = [(dense(g), v) for g, v in zip(gradients, variables, strict=True) if g is not None]
         norm = _global_norm([gradient for gradient, _ in pairs])
         learning_rate = self.learning_rate
         for gradient, variable in pairs:
@@ -252,6 +206,15 @@ class BertAdamW(keras.optimizers.Optimizer):
         del config["global_clipnorm"]
         kept = {name: getattr(self, name) for name in self._options}
         return {**config, "weight_decay": self.weight_decay_rate, **kept}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        # An earlier version may have had more options: one that is false says nothing.
+        known = cls().get_config()
+        config = {n: v for n, v in config.items() if v or n in known}
+        marks = [name for name in config if name in names("optimizers")]
+        kind = find("optimizers", marks[0]) if marks else cls
+        return super(BertAdamW, kind).from_config(config, custom_objects)
 
     def _slot(self, variable, name):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
@@ -273,7 +236,6 @@ class BertLamb(BertAdamW):
     def update_step(self, gradient, variable, learning_rate):
         rate = ops.cast(learning_rate, variable.dtype)
         rate = rate * self.rate_factors[self._get_variable_index(variable)]
-        rate = self._thawed(rate, variable)
         update = self._update(gradient, variable, corrected=True)
         if is_decayed(variable):
             norms = ops.norm(ops.ravel(variable)), ops.norm(ops.ravel(update))
@@ -284,7 +246,14 @@ class BertLamb(BertAdamW):
 
 
 OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb}
-SCHEDULES = {"linear": WarmupLinearDecay, "slanted_triangular": SlantedTriangular}
+SCHEDULES = {"linear": WarmupLinearDecay}
+
+
+def optimizer(name: str, **options):
+    """Return the optimiser of a name of `OPTIMIZERS`, or an extension's that an option marks."""
+    marks = [option for option in options if option in names("optimizers")]
+    kind = find("optimizers", marks[0]) if marks else OPTIMIZERS[name]
+    return kind(**options)
 
 
 def is_decayed(variable) -> bool:
@@ -309,7 +278,7 @@ def depths(paths: list[str]) -> list[int]:
     return [depth_below_the_top(match) for match in found]
 
 
-def _dense(gradient):
+def dense(gradient):
     """Sum the rows of one piece: TensorFlow's gradient of a lookup has a row for each token.
 
     Until then its norm is another one, and so is what clipping does.

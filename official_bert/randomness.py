@@ -23,13 +23,10 @@ MASKS = "hash of the place"
 
 # The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
 # 3 L for its blocks, three each; what stands on it begins beyond the deepest.
-GENERATOR = 450  # plus what the parts of an encoder have
-DECODER = 450  # 1 + 5 L numbers of what writes; a model that writes has no generator
-RIGHT_TO_LEFT = 450  # the same of a half of a shallow concatenation, which has no generator
+SECOND_ENCODER = 450  # plus what the parts of an encoder have; an extension's, beside the first
 HEAD_DROPOUT = 900
 FEATURE_DROPOUT = 950  # plus the number of the BiLSTM that reads the vectors
-SWAPPED_SEGMENTS = 980  # of sentence order prediction
-REPLACEMENTS = 981  # what a generator writes in the place of masks
+OF_EXTENSIONS = 980  # to 999: of extensions' objectives
 PREDICTED_POSITIONS = 1000  # of left-to-right models; plus 1 of what reads right to left
 
 
@@ -87,14 +84,6 @@ def dropout(x, rate: float, seed):
     return x * place_hash.factors(x, rate, place_hash.keys(seed))
 
 
-def locked_dropout(x, rate: float, seed):
-    """Return `dropout` that zeroes the same numbers of every token of a row: [B, L, H] -> [B, L, H]
-    (Gal and Ghahramani 2016)."""
-    if seed is None or rate == 0:
-        return x
-    return x * dropout(ops.ones_like(x[:, :1]), rate, seed)
-
-
 def uniform(shape, seed):
     """Return float32 numbers in [0, 1) that depend on the seed alone."""
     return keras.random.uniform(shape, seed=_GivenSeed(seed))
@@ -109,13 +98,3 @@ class _GivenSeed(keras.random.SeedGenerator):
     def next(self, ordered=True):
         dtype = "int32" if keras.backend.backend() == "tensorflow" else "uint32"
         return ops.cast(self._seed, dtype)
-
-
-def draw(logits, seed):
-    """Return one class of each row of logits, drawn by its probability: [..., N] -> int32 [...].
-
-    The largest of logits with Gumbel noise is such a draw.
-    """
-    noise = uniform(ops.shape(logits), seed)
-    gumbel = -ops.log(-ops.log(ops.clip(noise, 1e-9, 1 - 1e-7)))
-    return ops.cast(ops.argmax(ops.cast(logits, "float32") + gumbel, axis=-1), "int32")

@@ -1,25 +1,13 @@
 """One vector of a text from those of its tokens, or of a long text from those of its windows."""
 
+from official_bert.extension import names
+
 POOLINGS = ("mean", "max", "first_last")
-# Ways in which a classifier reads the vectors of all tokens: options of `heads.BertClassifier`.
-OF_TOKENS = ("concat_pooling", "mean_pooling")
 
 
-def concat(vector, sequence, real):
-    """Return ULMFiT's concat pooling (Howard and Ruder 2018, section 3.3).
-
-    Args:
-      vector: [B, H], what stands for the text without it.
-      sequence: [B, L, H], the vectors of the tokens.
-      real: bool [B, L], False at padding.
-
-    Returns: [B, 3 H]: the vector, each dimension's largest number over the tokens, and its mean.
-    """
-    from keras import ops
-
-    return ops.concatenate(
-        [vector, *(pool(sequence, real, pooling) for pooling in ("max", "mean"))], axis=-1
-    )
+def of_tokens() -> list[str]:
+    """Return fields of `model.json` by which a classifier reads the vectors of all tokens."""
+    return ["mean_pooling", *names("heads")]
 
 
 def pool(vectors, real, pooling: str):

@@ -84,7 +84,8 @@ def is_in(module, place):
 def test_imports_run_one_way(inside, outside):
     files = {module: path for module, path in FILES.items() if is_in(module, inside)}
     assert files, f"no module in {inside}"
-    assert any(is_in(module, outside) for module in FILES), f"no module in {outside}"
+    if outside != "experiments.beyond":  # which may be deleted
+        assert any(is_in(module, outside) for module in FILES), f"no module in {outside}"
     for path in files.values():
         for name in imported_modules(path):
             assert not is_in(name, outside), f"{path} imports {name}"
@@ -112,6 +113,8 @@ def floor_of(module):
 def test_packages_are_built_floor_by_floor(package):
     inside = {name for name in FILES if name.startswith(f"{package}.")}
     rooms = {room for floor in FLOORS[package] for room in floor if room}
+    if not any(is_in(module, "experiments.beyond") for module in FILES):  # `make test-core`
+        rooms -= {"beyond"}
     assert rooms <= {name.split(".")[1] for name in inside}
     for module in inside:
         others = {name for name in imported_modules(FILES[module]) if name in inside}

@@ -85,7 +85,8 @@ def test_another_package_adds_names_by_an_entry_point(tmp_path):
     (about / "entry_points.txt").write_text(f"[{extension.GROUP}]\nmark = others:MARK\n")
     code = (
         "from official_bert import extension, objectives; "
-        "objectives.check_direction(['marked'], 'left_to_right'); "
+        "from official_bert import BertConfig; "
+        "objectives.check_direction(['marked'], BertConfig(attention_direction='left_to_right')); "
         "print(extension.find('sizes', 'minute'), objectives.parse_spec('marked')[0])"
     )
     assert run(code, tmp_path, ROOT) == "{'hidden_size': 4} marked"

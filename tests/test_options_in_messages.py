@@ -13,6 +13,7 @@ from experiments.tables.planning.ablation import Ablation
 from experiments.training.settings import config_files
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import names_for
+from tests import guests
 from tests.test_architecture import FILES, imported_modules
 
 # Absl's own, and options of other programs.
@@ -28,7 +29,6 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
     ("data_prep.jobs.storage", "overwrite"): "only commands with --overwrite name an output",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
-    ("experiments.beyond.seq2seq.task", "task_options"): "reports read no examples",
     ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.run.grid", "cells"): "reports run no cells",
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
@@ -46,6 +46,7 @@ _ONLY_WHERE_IT_IS = {
     ("experiments.training.folder.run_folder", "workdir"): "evaluations begin no runs",
     ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
     ("official_bert.export.formats.onnx_file", "precision"): "serve writes no ONNX files",
+    **guests.added("facts", "ONLY_WHERE_IT_IS", {}),
 }
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z_0-9]*)(?:\.(\w+))?")
 _OTHER_COMMAND = re.compile(r"\b(?:data_prep|experiments)\.(\w+)|[Rr]ecords|GLUE|run it again with")

@@ -18,7 +18,7 @@ from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
 from official_bert.extension import names
-from official_bert.window_pooling import OF_TOKENS
+from official_bert.window_pooling import of_tokens
 
 _LEFT_OUT = (
     (r"(^|/)beta[12]_power", "optimiser slots"),
@@ -97,7 +97,7 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
-    more = any(own.get(name) for name in ("bilstm", "windows", *OF_TOKENS))
+    more = any(own.get(name) for name in ("bilstm", "windows", *of_tokens()))
     if head in FINE_TUNED and FINE_TUNED[head].google is None or more:
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")
@@ -151,8 +151,7 @@ def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, l
         if fields.get(name, value) not in (value, None):
             raise UserError(f"{path}: {name} is {shorten(fields[name])}; BERT's is {value!r}")
     ours = {name: value for name, value in fields.items() if name in known}
-    if ours.get("embedding_size") == fields["hidden_size"]:
-        del ours["embedding_size"]  # there is no dense layer between tables and blocks
+    ours = BertConfig.kind_of(ours).of_google(ours)
     if gelu_form:
         ours["gelu_form"] = gelu_form
     others = ", ".join(sorted(fields.keys() - known))

@@ -28,7 +28,6 @@ from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
 from official_bert.common.outside_files import check_below
 from official_bert.config import BertConfig
-from official_bert.objectives import LANGUAGE_MODELS
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,
@@ -85,7 +84,7 @@ def from_backbone(
     config = BertConfig.from_dict({**fields, **rates})
     if getattr(backbone, "num_inner_repetitions", 1) != 1:
         raise UserError(f"{where}: num_inner_repetitions {backbone.num_inner_repetitions}, not 1")
-    variables = _backbone_variables(backbone)
+    variables = _backbone_variables(backbone, kind)
     source = transfer.TensorSource(
         where,
         "keras_hub",
@@ -94,7 +93,7 @@ def from_backbone(
     )
     computed, settings = kind.computes["gelu_form"], {"head": head or "none"}
     if head == "pretraining":
-        settings["objectives"] = [LANGUAGE_MODELS[config.attention_direction], "next_sentence"]
+        settings["objectives"] = [config.language_model, "next_sentence"]
     notes = [f"GELU in the {config.gelu_form} form (KerasHub computes {computed})"]
     return transfer.assembled(config, settings, source, tokenizer, notes, **encoder_options)
 
@@ -117,9 +116,11 @@ def to_backbone(model):
     if kind.one_segment and config.type_vocab_size:
         position = "position_embedding/embeddings"
         tensors[position] = tensors[position] + tensors["segment_embedding/embeddings"]
-    for name, variable in _backbone_variables(backbone).items():
-        if name in tensors or not name.startswith("pooled_dense/"):  # which ELECTRA has not
+    for name, variable in _backbone_variables(backbone, kind).items():
+        if name in tensors:
             variable.assign(tensors[name].reshape(variable.shape))
+        elif not name.startswith("pooled_dense/"):  # a pooler may keep random values
+            raise UserError(f"KerasHub's {kind.name} has {name}, which this encoder has not")
     return backbone
 
 
@@ -202,7 +203,7 @@ def _object_of(path: Path, *expected: str) -> dict:
     return fields
 
 
-def _backbone_variables(backbone) -> dict:
+def _backbone_variables(backbone, kind: Backbone) -> dict:
     # A name scope around the backbone's construction shows in the paths: keep what the table knows.
     starts = (
         "token_embedding/",
@@ -215,9 +216,9 @@ def _backbone_variables(backbone) -> dict:
     )
     named = {}
     for variable in backbone.weights:
-        # ALBERT's own names for what the others have.
-        path = re.sub(r"group_(\d+)_inner_layer_0/", r"transformer_layer_\1/", variable.path)
-        path = path.replace("embedding_projection/", "embeddings_projection/")
+        path = variable.path
+        for theirs, ours in kind.renames:
+            path = re.sub(theirs, ours, path)
         start = max((path.rindex(start) for start in starts if start in path), default=0)
         named[path[start:]] = variable
     return named

@@ -41,6 +41,7 @@ class Backbone:
         before it does (`members.backbone_of`).
       rank: the lower is asked first whether it fits; BERT's is the last.
       pooler: activation that its pooler must have; "": it has none, or keeps random values.
+      renames: (regular expression, what BERT's backbone calls it) of names of its variables.
       one_segment: whether the row of the one segment is added to those of the positions.
       pieces: the kind of its tokeniser, by its name in `tokenization.KINDS`.
       tokenizer_from: function of (KerasHub's tokeniser, its place, do_lower_case) -> ours.
@@ -55,6 +56,7 @@ class Backbone:
     fits: Callable[[BertConfig], bool] = lambda config: True
     rank: int = 100
     pooler: str = "tanh"
+    renames: tuple[tuple[str, str], ...] = ()
     one_segment: bool = False
     pieces: str = "word_piece"
     tokenizer_from: Callable | None = None  # None: WordPiece, `keras_hub` knows it
@@ -64,14 +66,14 @@ class Backbone:
     def config(self, get: Callable[[str], Any], gelu_form: str | None = None) -> dict[str, Any]:
         """Return fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
         found = {ours: get(theirs) for ours, theirs in self.fields.items()} | self.computes
-        if found.get("embedding_size") == found["hidden_size"] and "num_hidden_groups" not in found:
-            found["embedding_size"] = 0  # ELECTRA's has no projection then
         return found | ({"gelu_form": gelu_form} if gelu_form else {})
 
     def arguments(self, config: BertConfig) -> dict[str, Any]:
         """Return the arguments of the backbone that computes a model of this shape."""
-        values = dataclasses.asdict(config) | {"embedding_size": config.embedding_width}
-        return {theirs: values[ours] for ours, theirs in self.fields.items()}
+        return {theirs: config.value(ours) for ours, theirs in self.fields.items()}
+
+    def check(self, config: BertConfig) -> None:
+        """Raise UserError where the backbone lacks what a shape has."""
 
 
 class Member:
@@ -94,6 +96,8 @@ class Member:
       rank: the lower is asked first whether it fits an encoder; BERT is the last.
       own_words: whether its language-model head has tensors beside the token table.
       own_heads: whether classes for fine-tuning compute what ours do.
+      pretraining_parts: how tensors begin, by BERT's names, that only its class for pre-training
+        stores.
     """
 
     name = "bert"
@@ -109,15 +113,16 @@ class Member:
     backbone: Backbone | None = Backbone("BertBackbone", WITH_SEGMENTS, TANH, "BertTokenizer")
     rank = 100
     own_words = own_heads = True
+    pretraining_parts: tuple[str, ...] = ()
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
-        """Return the fields that BERT's config.json would have.
+        """Return the fields of BERT's config.json that differ from its own, as `read` does.
 
         Raises:
           UserError: a field is missing or of the wrong type.
         """
         try:
-            return {**fields, **self.read(fields)}
+            return self.read(fields)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path}: a field is missing or wrong: {error}") from None
 

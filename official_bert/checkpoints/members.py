@@ -30,6 +30,11 @@ def members() -> list[Member]:
     return [_BERT, *(one for _, one in found("members"))]
 
 
+def pretraining_parts() -> set[str]:
+    """Return how tensors begin that only classes for pre-training store."""
+    return {name for one in members() for name in one.pretraining_parts}
+
+
 def member_of(config: BertConfig, has_word_pieces: bool) -> Member:
     """Return the member of the family that an encoder of this shape is exported as."""
     ranked = sorted(members(), key=lambda one: one.rank)
@@ -53,7 +58,6 @@ def backbone_of(config: BertConfig) -> Backbone:
         "attention_direction": "bidirectional",
         "hidden_act": "gelu",
         "layer_norm_eps": backbone.computes["layer_norm_eps"],
-        "embedding_norm": True,
     }
     if backbone.pooler:
         needed["pooler_activation"] = backbone.pooler
@@ -62,10 +66,7 @@ def backbone_of(config: BertConfig) -> Backbone:
             raise UserError(
                 f"KerasHub's {backbone.name} has {field} {expected!r} only, not {value!r}"
             )
-    if "embedding_size" in backbone.fields and not config.value("embedding_size", 0):
-        raise UserError(
-            f"KerasHub's {backbone.name} has an embedding_size of its own, this has none"
-        )
+    backbone.check(config)
     return backbone
 
 

@@ -26,7 +26,7 @@ from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import PROBLEMS, BertConfig
 from official_bert.extension import check, find
-from official_bert.window_pooling import OF_TOKENS, POOLINGS
+from official_bert.window_pooling import POOLINGS, of_tokens
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
@@ -197,7 +197,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         check_choice("problem", settings.get("problem"), PROBLEMS, str(path))
         if settings.get("windows", "") != "":
             check_choice("windows", settings.get("windows"), POOLINGS, str(path))
-        for name in settings.keys() & OF_TOKENS:
+        for name in settings.keys() & set(of_tokens()):
             field(settings, name, bool, path)
     if settings["head"] in ("classification", "tagging"):
         count = _positive(path, settings, "num_labels")

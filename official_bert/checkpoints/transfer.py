@@ -195,13 +195,16 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     has a place for them.
 
     Raises:
-      UserError: the encoder is a shallow concatenation or an AWD-LSTM, which no other format has.
+      UserError: no other format has the encoder's blocks.
     """
     import keras
 
-    config = getattr(model, "encoder", model).config
-    if config.compared:
-        raise UserError(f"no other format has {config.compared}; a model folder has")
+    encoder = getattr(model, "encoder", model)
+    if unknown := {block.name for block in encoder.blocks} & {*nameless(model, head, format_name)}:
+        raise UserError(
+            f"no other format has {encoder.config.unserved or 'such an encoder'} "
+            f"({min(unknown)}); a model folder has"
+        )
     variables = named_variables(model)
     tensors = {}
     for row in rows_of(model, head):

@@ -66,11 +66,12 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
       UserError: the model cannot be exported so.
     """
     head = choose_head(loaded, head, source)
-    settings = ServingSettings.from_loaded(loaded, **settings)
+    own = None if head in itertools.chain(*HEADS.values()) else find("heads", head)
+    settings = (own.settings if own else ServingSettings).from_loaded(loaded, **settings)
     check_precision(format, settings.precision)
     settings.check_for(head, loaded)
-    if head not in itertools.chain(*HEADS.values()):
-        find("heads", head).check_export(settings, format, source)
+    if own:
+        own.check_export(settings, format, source)
     return head, settings
 
 

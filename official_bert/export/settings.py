@@ -30,7 +30,7 @@ LAYERS = {
 
 @dataclasses.dataclass(frozen=True)
 class ServingSettings:
-    """Settings of an export.
+    """Settings of an export; an extension's head may have a subclass with more.
 
     Attributes:
       input_fields: names of the text inputs of `serving_default`. One name for one text, two for a
@@ -49,8 +49,6 @@ class ServingSettings:
       null_score_diff_threshold: how much better than the best span the empty answer has to score.
       label_piece: of a tagger: which piece of a word says its label, "first" or "last".
       top_k: words offered for each [MASK].
-      beams: of a model that writes; 1 is the greedy text.
-      length_penalty: of such a model.
       layers: of embeddings and features, such as concat_last_four: a name of `LAYERS`.
       pooling: of embeddings: "cls" or "mean" over all tokens.
       normalize: scale embeddings to length 1.
@@ -72,8 +70,6 @@ class ServingSettings:
     null_score_diff_threshold: float = 0.0
     label_piece: str = "first"
     top_k: int = 5
-    beams: int = 1
-    length_penalty: float = 1.0
     layers: str = "last"
     pooling: str = "mean"
     normalize: bool = False
@@ -86,7 +82,7 @@ class ServingSettings:
         check_choice("truncation", self.truncation, TRUNCATIONS)
         check_choice("layers", self.layers, LAYERS)
         lengths = ("max_seq_length", "doc_stride", "max_answer_length")
-        for name in (*lengths, "n_best_size", "top_k", "beams"):
+        for name in (*lengths, "n_best_size", "top_k"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be positive, not {getattr(self, name)}")
         if len(self.input_fields) > 2 or len(set(self.input_fields)) != len(self.input_fields):

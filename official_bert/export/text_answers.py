@@ -50,13 +50,6 @@ def class_of(row, problem: str, labels: list) -> dict:
     return {**answer, "probabilities": [float(p) for p in row]}
 
 
-def decode_outputs(tokenizer, outputs: list[dict]) -> list[dict]:
-    """Return {"output": text} of each, from its "output_ids", -1 behind the end."""
-    entries = tokenizer.vocab_size  # a padded table has rows that are not words
-    rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)
-    return [{"output": tokenizer.decode(row)} for row in rows]
-
-
 def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: str):
     """Return the vectors [texts, H] of texts read in windows, and how many texts were cut; see
     `spans`.

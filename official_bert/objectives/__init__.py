@@ -9,6 +9,7 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
+from official_bert.config import BertConfig
 from official_bert.extension import check, find
 
 Spec = str | dict[str, Any]
@@ -17,12 +18,6 @@ OBJECTIVES = {
     "masked_lm": "official_bert.objectives.masked_lm:MaskedLM",
     "next_token": "official_bert.objectives.next_token:NextToken",
     "next_sentence": "official_bert.objectives.sentence_pair:NextSentence",
-}
-# The language models of section 5.1, by the `attention_direction` of the `BertConfig`.
-LANGUAGE_MODELS = {
-    "bidirectional": "masked_lm",
-    "left_to_right": "next_token",
-    "shallow_concatenation": "adjacent_tokens",
 }
 
 
@@ -38,26 +33,24 @@ def parse_spec(written: Spec, source: str = "objectives") -> tuple[str, dict[str
     return name, options
 
 
-def check_direction(written: Iterable[Spec], direction: str, source: str = "objectives") -> None:
-    """Raise UserError where a language model is for another `attention_direction`; other
+def check_direction(written: Iterable[Spec], bert: Any, source: str = "objectives") -> None:
+    """Raise UserError where a language model of BERT is not that of a `BertConfig`; other
     objectives check it when they are built."""
-    needed = {name: read for read, name in LANGUAGE_MODELS.items()}
     for name in (parse_spec(one)[0] for one in written):
-        refuse_direction(name, needed.get(name, ""), direction, source)
+        if name in BertConfig.language_models.values() and name != bert.language_model:
+            refuse_direction(name, bert, source)
 
 
-def refuse_direction(name: str, needed: str, direction: str, source: str = "objectives") -> None:
-    """Raise UserError where an objective needs another `attention_direction`; "": any will do."""
-    if needed not in ("", direction):
-        raise UserError(
-            f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
-            f"write {LANGUAGE_MODELS[direction]} in its place"
-        )
+def refuse_direction(name: str, bert: Any, source: str = "objectives") -> None:
+    """Raise UserError: an objective is not for the `attention_direction` of a `BertConfig`."""
+    raise UserError(
+        f"{source}: {name} is not for a model whose attention_direction is "
+        f"{bert.attention_direction!r}; write {bert.language_model} in its place"
+    )
 
 
 def fills_masks(settings: dict[str, Any]) -> bool:
-    """Return whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
-    ELECTRA's is its generator's."""
+    """Return whether the pre-trainer of a `model.json` has a masked-LM head on the encoder."""
     return any(parse_spec(one)[0] == "masked_lm" for one in settings["objectives"])
 
 

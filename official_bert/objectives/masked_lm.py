@@ -35,7 +35,7 @@ class MaskedLM(Choice):
 
     def build(self, model, initializer):
         config = model.encoder.config
-        check_direction([self.name], config.attention_direction)
+        check_direction([self.name], config)
         model.masked_lm = language_model_head(
             config, initializer, dtype=model.dtype_policy, name="masked_lm"
         )

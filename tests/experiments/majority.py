@@ -5,14 +5,14 @@ from collections import Counter
 
 import numpy as np
 
-from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.finetuning.one_shot_models import OneShotModel
 from official_bert import extension
 from official_bert.extension import Extension
 
 NAME = "majority"
 
 
-class Majority(WholeStart):
+class Majority(OneShotModel):
     """The most frequent label of the training examples."""
 
     head, does = "classification", "tells texts apart"

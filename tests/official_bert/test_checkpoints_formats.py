@@ -17,6 +17,7 @@ from official_bert.checkpoints.finding.resolve import EXPORTERS, kind_of
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.names import variable_names
 from official_bert.common.files import atomic_folder
+from official_bert.objectives.sentence_pair import NextSentence, add_head
 from official_bert.tokenization.vocabulary import is_cased
 
 CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
@@ -91,9 +92,16 @@ def test_the_encoder_alone_and_heads_of_ones_own(google_folder, tmp_path, pretra
     loaded = google.import_google(tmp_path / "encoder", head="pretraining")
     assert "masked_lm/transform/kernel" in loaded.report.initial
     assert "initial values kept" in str(loaded.report)
-    model = ob.BertPretrainer(pretrainer.encoder, ["masked_lm", "span_boundary"])
-    notes = google.export_google(tmp_path / "spans", model, None)
-    assert notes == ["left out, the original has no place for it: span_boundary"]
+    model = ob.BertPretrainer(pretrainer.encoder, ["masked_lm", _Other()])
+    notes = google.export_google(tmp_path / "other", model, None)
+    assert notes == ["left out, the original has no place for it: other"]
+
+
+class _Other(NextSentence):
+    name = "other"
+
+    def build(self, model, initializer):
+        add_head(model, initializer, self.name)
 
 
 def test_a_wrong_depth_is_an_error_in_both_directions(google_folder):

@@ -120,7 +120,7 @@ class TestGoogle:
 
     def test_fields_of_scripts_are_remarked_upon(self, written, tensors):
         fields = {"ln_type": "postln", "finetuning_task": None, "num_labels": 2}
-        fields |= {"embedding_size": 8, "pad_token_id": 0, "type": "bert"}
+        fields |= {"pad_token_id": 0, "type": "bert"}
         loaded = ob.load(written(tensors, **fields))
         assert loaded.config == CONFIG
         told = (
@@ -187,22 +187,6 @@ class TestHuggingFace:
         assert resolve.kind_of(folder) == "huggingface"
         assert_equal_weights(ob.load(folder).model, model)
         assert resolve.peek(folder)[0] == CONFIG
-
-    def test_a_family_is_known_by_its_tensors(self, tmp_path):
-        config = ob.BertConfig.from_dict(
-            {**CONFIG.to_dict(), "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1}
-        )
-        encoder = ob.BertEncoder(config, seed=0)
-        folder = tmp_path / "roberta"
-        huggingface.export_huggingface(folder, ob.BertPretrainer(encoder, ["masked_lm"]), None)
-        change_json(folder / "config.json", drop=["model_type"])
-        loaded = ob.load(folder)
-        assert loaded.config == config and loaded.head == "pretraining"
-        # Without its name before them the tensors are BERT's, and padding of id 1 is RoBERTa's.
-        huggingface.export_huggingface(folder, encoder, None, overwrite=True)
-        change_json(folder / "config.json", drop=["model_type"])
-        with pytest.raises(UserError, match='add "model_type": "roberta" or "bert"'):
-            ob.load(folder)
 
     @pytest.mark.parametrize(
         ("class_name", "tensors"),

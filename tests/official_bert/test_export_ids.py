@@ -15,11 +15,10 @@ from official_bert.export.settings import ServingSettings
 from official_bert.predict import Model
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij.", "##a", "##b"]
-FAMILY = {  # as its members differ from BERT
-    "albert": {"embedding_size": 8, "num_hidden_groups": 1, "hidden_act": "relu"},
-    "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
-    "distilbert": {"type_vocab_size": 0, "pooler_activation": "none"},
-    "electra": {"embedding_size": 8, "pooler_activation": "gelu"},
+SHAPES = {
+    "bidirectional": {"hidden_act": "relu"},
+    "one segment": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+    "no segments": {"type_vocab_size": 0},
     "left to right": {"attention_direction": "left_to_right", "gelu_form": "tanh"},
 }
 
@@ -78,9 +77,9 @@ def masked_words_of(model, batch):
     return softmax(np.asarray(model(batch | nothing)["masked_lm_logits"])[..., : len(VOCAB)])
 
 
-@pytest.mark.parametrize("member", FAMILY)
-def test_onnx_of_every_member_of_the_family(onnx_file, tmp_path, member):
-    model = ob.BertClassifier(make_encoder(**FAMILY[member]), 3, seed=1)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_onnx_of_every_shape(onnx_file, tmp_path, shape):
+    model = ob.BertClassifier(make_encoder(**SHAPES[shape]), 3, seed=1)
     batch, answer = ask(onnx_file, tmp_path, model)
     close(answer["logits"], model(batch)["logits"])
     close(answer["probabilities"], softmax(model(batch)["logits"]))
@@ -189,9 +188,9 @@ def one_layer(**fields):
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        (lambda: ob.BertClassifier(one_layer(**FAMILY["left to right"]), 3, seed=1), {}),
-        (lambda: ob.BertMultipleChoice(one_layer(**FAMILY["roberta"]), seed=1), {}),
-        (lambda: ob.BertSpan(make_encoder(**FAMILY["albert"]), seed=1), INT8),
+        (lambda: ob.BertClassifier(one_layer(**SHAPES["left to right"]), 3, seed=1), {}),
+        (lambda: ob.BertMultipleChoice(one_layer(**SHAPES["one segment"]), seed=1), {}),
+        (lambda: ob.BertSpan(make_encoder(), seed=1), INT8),
         (lambda: ob.BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3}),
     ],
 )
@@ -252,12 +251,12 @@ def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monk
         ({"head": "span"}, "classification, embedding, features"),
         ({"labels": ["x"]}, "1 labels for a model of 3"),
         ({"format": "litert"}, "BiLSTM, which LiteRT does not run"),
-        ({"format": "onnx"}, "concat pooling, which is not written as ONNX"),
+        ({"format": "onnx"}, "mean pooling, which is not written as ONNX"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, options, message):
     monkeypatch.setattr(id_export.importlib.util, "find_spec", lambda name: True)
-    model = loaded(ob.BertClassifier(make_encoder(), 3, bilstm=True, concat_pooling=True))
+    model = loaded(ob.BertClassifier(make_encoder(), 3, bilstm=True, mean_pooling=True))
     with pytest.raises(ob.UserError, match=message):
         export_ids(model, tmp_path / "out", **options)
 

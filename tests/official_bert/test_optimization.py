@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from official_bert import BertAdamW, BertClassifier, BertEncoder, BertLamb, WarmupLinearDecay
-from official_bert.optimization import SlantedTriangular
 
 SHAPES = {"kernel": (7, 5), "bias": (5,), "gamma": (5,), "beta": (5,), "word_embeddings": (11, 3)}
 
@@ -161,38 +160,6 @@ def test_rates_fall_from_the_head_to_the_embeddings(config):
         ("encoder/embeddings/norm/gamma", 0.125),
     ):
         assert moved[path] == pytest.approx(factor * full, rel=1e-4), path
-
-
-@pytest.mark.parametrize("method", ["apply", "apply_reduced"])
-def test_parts_are_unfrozen_from_the_head_to_the_embeddings(config, method):
-    model = BertClassifier(BertEncoder(config), 2)
-    variables = model.trainable_variables
-    optimizer = BertAdamW(0.1, unfreeze_every=2, weight_decay=0.1, clip_norm=1.0)
-    first = {}
-    for step in range(8):
-        before = [variable.numpy() for variable in variables]
-        getattr(optimizer, method)([tf.ones(variable.shape) for variable in variables], variables)
-        for variable, old in zip(variables, before, strict=True):
-            if (variable.numpy() != old).any():
-                first.setdefault(variable.path, step)
-    assert first["classifier/head/kernel"] == first["encoder/pooler/bias"] == 0
-    assert first["encoder/layer_1/output/bias"] == 2
-    assert first["encoder/layer_0/attention/query/kernel"] == 4
-    assert first["encoder/embeddings/norm/gamma"] == 6
-    # Frozen weights do not count where gradients are clipped.
-    alone = BertAdamW(0.1, unfreeze_every=2, clip_norm=1.0)
-    norm = alone.apply_reduced([tf.ones(variable.shape) for variable in variables], variables)
-    trained = [v for v in variables if "layer_" not in v.path and "embeddings" not in v.path]
-    assert float(norm) ** 2 == pytest.approx(sum(np.prod(v.shape) for v in trained), rel=1e-5)
-
-
-def test_slanted_triangular():
-    """The formula of section 3.2, with cut_frac 0.1 and ratio 32."""
-    rate, total = SlantedTriangular(0.01, 100, 1000), 1000
-    for step in (0, 1, 99, 100, 101, 500, 1000):
-        p = step / 100 if step < 100 else 1 - (step - 100) / (100 * (1 / 0.1 - 1))
-        np.testing.assert_allclose(float(rate(step)), 0.01 * (1 + p * 31) / 32, rtol=1e-5)
-    assert float(rate(total + 5)) == pytest.approx(0.01 / 32)
 
 
 def test_weights_without_gradient_stay():

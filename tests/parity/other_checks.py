@@ -1,6 +1,5 @@
-"""Against bilm-tf; round trips through all formats; bfloat16; what weights know."""
+"""Round trips through all formats; bfloat16; what weights know."""
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -8,8 +7,6 @@ import keras
 import numpy as np
 
 import official_bert as ob
-from experiments.beyond.elmo.model import load_elmo
-from experiments.beyond.elmo.shape import character_ids
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, model_folder
 from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS
@@ -140,36 +137,6 @@ def minilm_similarity() -> list[Result]:
             1e-5,
         ),
     ]
-
-
-@check("h5py", needs_data=True)
-def bilm_tf(data_dir, batches=None) -> list[Result]:
-    """ELMo: embeddings that bilm-tf's tests made in batches of three, each row of which goes on
-    where the batch before ended; all ten batches, or the first ones."""
-    import h5py
-
-    folder = data_dir / "elmo_fixture"
-    files = json.loads((folder / "lm_embeddings_sentences.json").read_text())
-    expected = [h5py.File(folder / f"lm_embeddings_{row}.hdf5") for row in range(3)]
-    model, states, differences = load_elmo(folder), None, []
-    for number, sentences in enumerate(list(zip(*files, strict=True))[:batches]):
-        rows = [["[CLS]", *sentence.split(), "[SEP]"] for sentence in sentences]
-        length = max(map(len, rows))
-        characters = np.zeros((3, length, 50), "int32")
-        mask = np.zeros((3, length), "int32")
-        for row, words in enumerate(rows):
-            characters[row, : len(words)] = character_ids(words)
-            mask[row, : len(words)] = 1
-        outputs = model({"character_ids": characters, "input_mask": mask}, states=states)
-        states = outputs["states"]
-        found = keras.ops.convert_to_numpy(outputs["sequence_output"])
-        for row, words in enumerate(rows):
-            theirs = np.concatenate([*expected[row][str(number)][...]], axis=-1)
-            size = 1 + np.abs(theirs)  # its tests allow for it too
-            ours = found[row, 1 : len(words) - 1]
-            differences.append(peers.farthest(ours / size, theirs / size))
-    what = f"embeddings of {len(differences)} sentences, over 1 plus their size; its tests' ELMo"
-    return [Result(what, "allenai/bilm-tf", max(differences), 1e-6)]
 
 
 _BLEURT = {"output_weights": "dense/kernel", "output_bias": "dense/bias"}

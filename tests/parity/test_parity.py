@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity import beyond_checks, family_checks, seq2seq_checks
-from tests.parity.all_checks import CHECKS
+from tests.parity.all_checks import BEYOND, CHECKS
 from tests.parity.results import why_not
 
 
 def _marked(name):
-    module = CHECKS[name].run.__module__
-    beyond = module in {m.__name__ for m in (beyond_checks, family_checks, seq2seq_checks)}
+    beyond = CHECKS[name].run.__module__ in BEYOND
     return pytest.param(name, marks=[pytest.mark.beyond] * beyond)
 
 

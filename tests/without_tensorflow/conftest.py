@@ -15,5 +15,6 @@ if os.environ.get("KERAS_BACKEND") == "jax":
         "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
         "--xla_llvm_disable_expensive_passes=true"
     )
+    collect_ignore_glob: list[str] = []
 else:
     collect_ignore_glob = ["test_*.py"]

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import tiny_runs
 from jax.sharding import Mesh
-from tiny_steps import STEPS
 
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.step import jax_distribution
 from experiments.training.step.jax_distribution import Devices, stacked
 from experiments.training.step.jax_trainer import JaxTrainer
-from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.errors import UserError
 
 pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
@@ -100,14 +98,6 @@ def test_a_program_for_eight_devices(shard):
     sizes += [np.prod(table.word_embeddings.shape), 12 * 16]
     assert Counter(found) == Counter(sizes)
     assert sum("[" in each.replace("f32[]", "") for each in sums) == 1
-
-
-def test_pieces_of_words_are_joined_where_their_rows_are():
-    build, batch, *_ = STEPS["ELMo"]
-    trainer = JaxTrainer(build, jax_distribution.get_strategy("mirrored"), StepOptions())
-    text = trainer.lowered(stacked(iter([batch]), 1, 1, 1)).compile().as_text()
-    sent = re.findall(r"= (.*?) (?:all-\w+|collective-permute|reduce-scatter)\(", text)
-    assert "f32[" in str(sent) and "s32[" not in str(sent)
 
 
 @pytest.mark.parametrize(("precision", "near"), [("float32", 1e-5), ("mixed_bfloat16", 5e-3)])

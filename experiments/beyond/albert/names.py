@@ -3,7 +3,8 @@
 Its objective, which BERT's records serve, is `objectives.sentence_pair.SentenceOrder`.
 """
 
-from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Backbone, Member
+from experiments.beyond.common.names import NarrowTables
+from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Member
 
 
 def _from_keras_hub(theirs, place: str, do_lower_case: bool | None):
@@ -38,7 +39,7 @@ class Albert(Member):
     )
     tokenizer = "sentence_piece"
     sign = r"albert\.|albert_layer_groups\."
-    backbone = Backbone(
+    backbone = NarrowTables(
         "AlbertBackbone",
         {
             **WITH_SEGMENTS,
@@ -49,6 +50,10 @@ class Albert(Member):
         "AlbertTokenizer",
         fits=lambda c: bool(c.value("num_hidden_groups")),
         rank=0,
+        renames=(
+            (r"group_(\d+)_inner_layer_0/", r"transformer_layer_\1/"),
+            ("embedding_projection/", "embeddings_projection/"),
+        ),
         pieces="sentence_piece",
         tokenizer_from=_from_keras_hub,
         tokenizer_to=lambda make, tokenizer: make(proto=tokenizer.model),
@@ -56,6 +61,7 @@ class Albert(Member):
         "off before, as ALBERT's own code does",
     )
     rank = 2
+    pretraining_parts = ("sop_classifier.",)
 
     def read(self, fields):
         if fields.get("inner_group_num", 1) != 1:

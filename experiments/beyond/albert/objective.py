@@ -7,7 +7,7 @@ from keras import ops
 from official_bert.losses import row_weights
 from official_bert.objectives.protocol import Choice, Loss
 from official_bert.objectives.sentence_pair import add_head
-from official_bert.randomness import SWAPPED_SEGMENTS, fold_in, uniform
+from official_bert.randomness import OF_EXTENSIONS, fold_in, uniform
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SentenceOrder(Choice):
         if seed is None:
             swapped = ops.arange(rows, dtype="int32") % 2
         else:
-            draws = uniform((rows,), fold_in(seed, SWAPPED_SEGMENTS))
+            draws = uniform((rows,), fold_in(seed, OF_EXTENSIONS))
             swapped = ops.cast(draws < 0.5, "int32")
         follows = 1 - batch["next_sentence_labels"][:, 0]
         # A row with one segment has no order.

@@ -12,10 +12,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from experiments.beyond.common.draws import draw
+from experiments.beyond.common.layers import attend
+from experiments.beyond.common.shape import not_a_transformer
 from official_bert.backend.compiled import jitted
 from official_bert.common.errors import UserError
 from official_bert.layers import bias_of
-from official_bert.randomness import draw, make_seed
+from official_bert.randomness import make_seed
 
 
 class Kept:
@@ -60,10 +63,10 @@ class NextToken:
 
     def __init__(self, encoder, head, entries: int | None = None):
         config = encoder.config
-        if config.attention_direction != "left_to_right" or config.compared:
+        if config.attention_direction != "left_to_right" or not_a_transformer(config):
             raise UserError(
                 "text is written by Transformers that read left to right; this encoder is "
-                f"{config.compared or config.attention_direction}"
+                f"{not_a_transformer(config) or config.attention_direction}"
             )
         self.encoder, self.head, self.entries = encoder, head, entries
 
@@ -89,7 +92,8 @@ class NextToken:
         bias = bias_of(ops.arange(length)[None, None, None, :] <= place, x.dtype)
         for layer, (keys, values) in enumerate(state):
             kept = Kept(keys, values, place)
-            x = encoder.block_of(layer)(x, bias, kept=kept)
+            block = encoder.block_of(layer)
+            x = block.feed_forward(attend(block, x, bias, kept))
             after.append([kept.keys, kept.values])
         x = encoder.last_norm(x) if encoder.last_norm else x
         scores = self.head(x, encoder.embeddings.word_embeddings)[:, 0, : self.entries]

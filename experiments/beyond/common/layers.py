@@ -70,10 +70,10 @@ class NormFirstBlock(TransformerBlock):
         last = keras.initializers.TruncatedNormal(stddev=deviation, seed=initializer.seed)
         super().__init__(config, initializer, last, **kwargs)
 
-    def attend(self, x, attention_bias, seed=None, kept=None, return_attention=False):
+    def attend(self, x, attention_bias, seed=None, return_attention=False):
         read, seed_of_attention = self.attention_norm(x), fold_in(seed, 0)
         attended = self.attention(
-            read, attention_bias, seed_of_attention, return_attention=return_attention, kept=kept
+            read, attention_bias, seed_of_attention, return_attention=return_attention
         )
         attended, scores = attended if return_attention else (attended, None)
         return x + dropout(attended, self.dropout_rate, fold_in(seed, 1)), scores
@@ -85,6 +85,25 @@ class NormFirstBlock(TransformerBlock):
 
 # A `.keras` file finds the weights of blocks by the name of their class.
 NormFirstBlock.__name__ = TransformerBlock.__name__
+
+
+def attend(block: TransformerBlock, x, attention_bias, kept, seed=None):
+    """Return the first sub-layer of a block whose tokens see others beside themselves.
+
+    Args:
+      block: whose sub-layer it is.
+      x: [B, L, H].
+      attention_bias: broadcasts to [B, A, L, K].
+      kept: its `with_those_before` takes the keys and values of x and returns those of the K
+        tokens that x attends to.
+    """
+    norm, first = block.attention_norm, isinstance(block, NormFirstBlock)
+    read = norm(x) if first else x
+    query = block.attention.queries(read)
+    key, value = kept.with_those_before(*block.attention.keys_values(read))
+    attended, _ = block.attention.attend(query, key, value, attention_bias, fold_in(seed, 0))
+    x = x + dropout(attended, block.dropout_rate, fold_in(seed, 1))
+    return x if first else norm(x)
 
 
 def head_of(config: SuccessorConfig, initializer, **kwargs) -> MaskedLMHead:

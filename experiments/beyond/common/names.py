@@ -1,6 +1,24 @@
 """Parts that several successors' descriptions in other libraries share."""
 
+import dataclasses
 from typing import Any
+
+from official_bert.checkpoints.member import Backbone
+from official_bert.common.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class NarrowTables(Backbone):
+    """A backbone with a dense layer from tables of another width (ALBERT, ELECTRA)."""
+
+    def arguments(self, config):
+        return {**super().arguments(config), self.fields["embedding_size"]: config.embedding_width}
+
+    def check(self, config):
+        if not config.value("embedding_size"):
+            raise UserError(
+                f"KerasHub's {self.name} has an embedding_size of its own, this has none"
+            )
 
 
 def pooler(fields: dict[str, Any], classifier: str) -> str:

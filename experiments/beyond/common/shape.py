@@ -40,6 +40,14 @@ class SuccessorConfig(BertConfig):
 
     parts: ClassVar[str] = "experiments.beyond.common.layers:Successor"
     language_model_head: ClassVar[str] = "experiments.beyond.common.layers:head_of"
+    compared: ClassVar[str] = ""  # which encoder it is where BERT is only compared with it
+
+    @staticmethod
+    def of_google(fields):
+        if fields.get("embedding_size") != fields["hidden_size"]:
+            return fields
+        # There is no dense layer between tables and blocks then.
+        return {name: value for name, value in fields.items() if name != "embedding_size"}
 
     def __post_init__(self):
         super().__post_init__()
@@ -64,7 +72,7 @@ class SuccessorConfig(BertConfig):
 
     @property
     def unserved(self) -> str:
-        return super().unserved or "an encoder of GPT-2's (norm_first)" * self.norm_first
+        return self.compared or "an encoder of GPT-2's (norm_first)" * self.norm_first
 
     @property
     def embedding_width(self) -> int:
@@ -101,3 +109,15 @@ class SuccessorConfig(BertConfig):
     def head_flops(self, predictions: int) -> float:
         transform = self.one_direction.hidden_size if self.prediction_transform else 0
         return float(predictions) * 2 * self.embedding_width * (transform + self.vocab_size)
+
+
+def not_a_transformer(config: BertConfig) -> str:
+    """Say which encoder a shape is where it is not one Transformer; "" where it is."""
+    return getattr(config, "compared", "")
+
+
+def check_plain(bert: BertConfig, system: str) -> None:
+    """Raise UserError where a shape has fields that a system of BERT's own parts does not read."""
+    own = {field.name for field in dataclasses.fields(BertConfig)}
+    if others := [name for name in bert.changes() if name not in own]:
+        raise UserError(f"--config.bert: {system} has a BERT's parts and no {', '.join(others)}")

@@ -3,8 +3,16 @@
 Its objective, and the generator beside it, are in `objective.py`.
 """
 
-from experiments.beyond.common.names import CLASSIFIER, own_activation, pooler
-from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Backbone, Member
+from experiments.beyond.common.names import CLASSIFIER, NarrowTables, own_activation, pooler
+from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Member
+
+
+class _Backbone(NarrowTables):
+    def config(self, get, gelu_form=None):
+        found = super().config(get, gelu_form)
+        if found["embedding_size"] == found["hidden_size"]:
+            found["embedding_size"] = 0  # it has no dense layer then
+        return found
 
 
 class Electra(Member):
@@ -22,7 +30,7 @@ class Electra(Member):
     }
     dense = "gelu"
     sign = r"electra\.|(generator|discriminator)_predictions\."
-    backbone = Backbone(
+    backbone = _Backbone(
         "ElectraBackbone",
         {**WITH_SEGMENTS, "vocab_size": "vocab_size", "embedding_size": "embedding_dim"},
         TANH,

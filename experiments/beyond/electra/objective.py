@@ -10,6 +10,8 @@ import dataclasses
 import keras
 from keras import ops
 
+from experiments.beyond.common.draws import draw
+from experiments.beyond.electra.shape import narrower
 from official_bert.layers import (
     TransformerBlock,
     activation,
@@ -27,7 +29,7 @@ from official_bert.losses import (
 from official_bert.objectives import refuse_direction
 from official_bert.objectives.masked_lm import language_model_head, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective
-from official_bert.randomness import GENERATOR, REPLACEMENTS, draw, fold_in, make_seed
+from official_bert.randomness import OF_EXTENSIONS, SECOND_ENCODER, fold_in, make_seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +70,10 @@ class ReplacedToken(Objective):
 
     def build(self, model, initializer):
         config, policy = model.encoder.config, model.dtype_policy
-        refuse_direction(self.name, self.direction, config.attention_direction)
+        if config.attention_direction != self.direction:
+            refuse_direction(self.name, config)
         model.generator = Generator(
-            config.narrower(self.generator), initializer, dtype=policy, name="generator"
+            narrower(config, self.generator), initializer, dtype=policy, name="generator"
         )
         model.replaced_token = ReplacedTokenHead(
             config, initializer, dtype=policy, name="replaced_token"
@@ -82,12 +85,12 @@ class ReplacedToken(Objective):
     def corrupt(self, model, batch, seed):
         """Return the text with the generator's choices in the place of the masks."""
         embeddings, positions = model.encoder.embeddings, batch["masked_lm_positions"]
-        seed_of_generator = fold_in(seed, GENERATOR)
+        seed_of_generator = fold_in(seed, SECOND_ENCODER)
         x = embeddings.of_tables(batch["input_ids"], batch["segment_ids"], seed_of_generator)
         table = embeddings.word_embeddings
         logits = model.generator(x, batch["input_mask"], positions, table, seed_of_generator)
         fixed = make_seed(0, 0) if seed is None else seed
-        written = draw(ops.stop_gradient(logits), fold_in(fixed, REPLACEMENTS))
+        written = draw(ops.stop_gradient(logits), fold_in(fixed, OF_EXTENSIONS + 1))
         original = restore_masked_tokens(batch)["input_ids"]
         choices = {**batch, "input_ids": original, "masked_lm_ids": written}
         ids = restore_masked_tokens(choices)["input_ids"]

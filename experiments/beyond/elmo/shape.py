@@ -58,7 +58,7 @@ class ElmoConfig:
     attention_direction: ClassVar[str] = "shallow_concatenation"
     initializer_range: ClassVar[float] = 0.02
     num_attention_heads: ClassVar[int] = 0
-    equally_wide: ClassVar[bool] = True
+    language_model: ClassVar[str] = "adjacent_words"
     max_position_embeddings: ClassVar[int] = 1 << 20  # LSTMs read any length
 
     @property
@@ -74,6 +74,11 @@ class ElmoConfig:
     def hidden_size(self) -> int:
         """Width of a hidden state: both directions."""
         return 2 * self.projection
+
+    @property
+    def widths(self) -> list[int]:
+        """Widths of the hidden states."""
+        return [self.hidden_size] * (self.num_hidden_layers + 1)
 
     @property
     def num_parameters(self) -> int:

@@ -10,8 +10,9 @@ import dataclasses
 
 import numpy as np
 
+from experiments.beyond.common.shape import check_plain
 from experiments.beyond.gbert.task import KINDS
-from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.finetuning.one_shot_models import OneShotModel
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
@@ -27,11 +28,15 @@ _PATIENTS = 8  # of a batch
 _CORRUPTED, _MASKED, _RANDOM = 0.15, 0.8, 0.1
 
 
-class GBert(WholeStart):
+class GBert(OneShotModel):
     """G-BERT, or what is left of it."""
 
     head, does = "medications", "reads visits"
     has_seeds = True
+
+    def check_finetuning(self, config, task):
+        check_plain(config.bert_config, config.model)
+        return super().check_finetuning(config, task)
 
     def learn(self, config, task, train, logged):
         tensorflow_start.import_tensorflow()
@@ -123,7 +128,7 @@ def _lengths(visits) -> list[int]:
 
 
 def learn(config, task, train):
-    """See `WholeStart.learn`; examples are Patients of the task Visits."""
+    """See `OneShotModel.learn`; examples are Patients of the task Visits."""
     import keras
 
     from experiments.beyond.gbert import model as graph_codes

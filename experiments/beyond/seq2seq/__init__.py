@@ -18,6 +18,7 @@ EXTENSION = Extension(
     },
     options={
         "finetune.decoder": "experiments.beyond.seq2seq.options:Decoder",
+        "export.beams": "experiments.beyond.seq2seq.head:WriterSettings",
     },
     measures={
         "bleu": "experiments.beyond.seq2seq.measures:bleu",

@@ -1,12 +1,35 @@
 """The head that writes a text, as its name stands for it; needs no Keras until a model is built."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field
-from official_bert.config import DECODERS, RNN_DECODERS
+from official_bert.export.settings import ServingSettings
 from official_bert.extension import load
+
+# Writers of texts: Transformers, and GRUs that they are compared with.
+DECODERS = ("separate", "shared", "prefix")
+RNN_DECODERS = ("rnn", "rnn_attention")
+
+
+@dataclasses.dataclass(frozen=True)
+class WriterSettings(ServingSettings):
+    """Settings of an export that writes texts.
+
+    Attributes:
+      beams: texts that are followed at a time; 1 is the greedy text.
+      length_penalty: above 0 longer texts become likelier.
+    """
+
+    beams: int = 1
+    length_penalty: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.beams < 1:
+            raise UserError(f"beams must be positive, not {self.beams}")
 
 
 class TextHead:
@@ -14,9 +37,11 @@ class TextHead:
 
     Attributes:
       exports: what its models can be exported as, the default first.
+      settings: the class of the settings of an export.
     """
 
     exports = ("text",)
+    settings = WriterSettings
 
     def kind(self, description: dict[str, Any]) -> type:
         """Return the class that a description with its "decoder" asks for."""
@@ -56,9 +81,14 @@ class TextHead:
     def answers(self, model) -> tuple:
         """Return (key, function of a batch, function of a tokeniser and the outputs) of a model,
         `predict.Model` asks the first two and gives the answers of the last."""
-        from official_bert.export.text_answers import decode_outputs
-
         return ("write", model.beams, model.length_penalty), model, decode_outputs
+
+
+def decode_outputs(tokenizer, outputs: list[dict]) -> list[dict]:
+    """Return {"output": text} of each, from its "output_ids", -1 behind the end."""
+    entries = tokenizer.vocab_size  # a padded table has rows that are no words
+    rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)
+    return [{"output": tokenizer.decode(row)} for row in rows]
 
 
 TEXT = TextHead()

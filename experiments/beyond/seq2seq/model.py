@@ -11,12 +11,14 @@ import keras
 from keras import ops
 
 from experiments.beyond.common.generation import Kept, nothing_kept
+from experiments.beyond.common.layers import attend
+from experiments.beyond.common.shape import not_a_transformer
 from experiments.beyond.seq2seq.text_to_text import TextToText
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
 from official_bert.layers import LayerNorm, SelfAttention, bias_of
 from official_bert.objectives.masked_lm import language_model_head
-from official_bert.randomness import DECODER, dropout, fold_in
+from official_bert.randomness import SECOND_ENCODER, dropout, fold_in
 
 
 class CrossAttention(keras.layers.Layer):
@@ -39,7 +41,8 @@ class CrossAttention(keras.layers.Layer):
         """Map [B, T, H], what `SelfAttention.keys_values` gave, a bias [B, 1, 1, L] -> [B, T,
         H]."""
         read = self.norm(x) if self.norm_first else x
-        attended = self.attention(read, bias, seed=fold_in(seed, 3), keys_values=keys_values)
+        query, seed_of_attention = self.attention.queries(read), fold_in(seed, 3)
+        attended, _ = self.attention.attend(query, *keys_values, bias, seed_of_attention)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 4))
         return x if self.norm_first else self.norm(x)
 
@@ -50,7 +53,7 @@ class Seq2Seq(TextToText):
 
     Args:
       encoder: BertEncoder that reads both ways.
-      decoder: of `config.DECODERS`.
+      decoder: of `head.DECODERS`.
       **options: of `TextToText`.
     """
 
@@ -59,7 +62,7 @@ class Seq2Seq(TextToText):
         if config.attention_direction != "bidirectional":
             raise UserError(
                 f"texts are read by Transformers that see both ways; this encoder is "
-                f"{config.compared or config.attention_direction}"
+                f"{not_a_transformer(config) or config.attention_direction}"
             )
         super().__init__(encoder, **options)
         if self.longest > config.max_position_embeddings or 2 * self.beams > config.vocab_size:
@@ -130,7 +133,7 @@ class Seq2Seq(TextToText):
         for layer in range(encoder.config.num_hidden_layers):
             seen.append(_Seen())
             block, part = encoder.block_of(layer), fold_in(seed, 1 + 3 * layer)
-            x = block(x, memory["bias"], seed=part, kept=seen[-1])
+            x = block.feed_forward(attend(block, x, memory["bias"], seen[-1], part), part)
         layers = [one.keys_values for one in seen]
         return {**memory, "layers": layers, "count": ops.sum(mask, axis=1, keepdims=True)}
 
@@ -167,12 +170,15 @@ class Seq2Seq(TextToText):
                 for bias in (memory["bias"], own)
             ]
             own = ops.concatenate(both, axis=-1)
-        x = decoder.embeddings(ids, segments, seed=fold_in(seed, DECODER), places=places)
+        x = decoder.embeddings(ids, segments, seed=fold_in(seed, SECOND_ENCODER), places=places)
         x = decoder.kind.widened(x)
         for layer, source in enumerate(memory["layers"]):
-            block, part = decoder.block_of(layer), fold_in(seed, DECODER + 1 + 5 * layer)
+            block, part = decoder.block_of(layer), fold_in(seed, SECOND_ENCODER + 1 + 5 * layer)
             before = kept[layer] if kept else None
-            x, _ = block.attend(x, own, part, _Behind(source, before) if prefix else before)
+            if prefix or before:
+                x = attend(block, x, own, _Behind(source, before) if prefix else before, part)
+            else:
+                x, _ = block.attend(x, own, part)
             if not prefix:
                 x = self.cross[layer](x, source, memory["bias"], seed=part)
             x = block.feed_forward(x, part)

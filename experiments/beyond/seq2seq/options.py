@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS
 from experiments.training.settings.options import Options
 from official_bert.common.errors import UserError, check_choice
-from official_bert.config import DECODERS, RNN_DECODERS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from experiments.beyond.seq2seq.text_to_text import TextToText
 from official_bert import layers
 from official_bert.layers import bias_of, softmax
 from official_bert.objectives.masked_lm import language_model_head
-from official_bert.randomness import DECODER, dropout, fold_in
+from official_bert.randomness import SECOND_ENCODER, dropout, fold_in
 
 
 class GRUEncoder(keras.layers.Layer):
@@ -58,7 +58,7 @@ class RNNSeq2Seq(TextToText):
 
     Args:
       encoder: a BertEncoder, whose configuration and dtype it takes, and nothing else.
-      decoder: of `config.RNN_DECODERS`.
+      decoder: of `head.RNN_DECODERS`.
       **options: of `TextToText`.
     """
 
@@ -123,7 +123,7 @@ class RNNSeq2Seq(TextToText):
 
     def _tokens(self, ids, seed=None):
         x = ops.cast(ops.take(self.word_embeddings, ids, axis=0), self.compute_dtype)
-        return dropout(x, self.encoder.config.hidden_dropout_prob, fold_in(seed, DECODER))
+        return dropout(x, self.encoder.config.hidden_dropout_prob, fold_in(seed, SECOND_ENCODER))
 
     def _first(self, memory):
         state = ops.tanh(self.first_state(memory["last"]))
@@ -143,7 +143,7 @@ class RNNSeq2Seq(TextToText):
     def _scores(self, written, tokens, seed=None):
         read = ops.tanh(self.readout(ops.concatenate([written, tokens], axis=-1)))
         rate = self.encoder.config.hidden_dropout_prob
-        read = dropout(read, rate, fold_in(seed, DECODER + 1))
+        read = dropout(read, rate, fold_in(seed, SECOND_ENCODER + 1))
         return self.masked_lm(read, self.word_embeddings)
 
 

@@ -13,12 +13,11 @@ import numpy as np
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from experiments.beyond.seq2seq.costs import written_flops
+from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS, decode_outputs
 from experiments.beyond.seq2seq.options import Decoder
 from experiments.training.start import preflight
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_write
-from official_bert.config import DECODERS, RNN_DECODERS
-from official_bert.export import text_answers
 from official_bert.tokenization import reference, sequences
 
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
@@ -173,7 +172,7 @@ class TextToText(SplitTask):
     def predictions(self, examples, features, outputs):
         """Return {"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""
         rows = [{"output_ids": row} for row in outputs["output_ids"]]
-        texts = text_answers.decode_outputs(self.tokenizer, rows)
+        texts = decode_outputs(self.tokenizer, rows)
         return [{"id": one.id, **text} for one, text in zip(examples, texts, strict=True)]
 
     def score(self, examples, predictions):

@@ -26,6 +26,7 @@ class TextToText(ModelWithLosses):
 
     label_names = ("label_ids",)
     options = ("decoder", "longest", "beams", "length_penalty")  # as `heads.FineTuned` has them
+    call_options = ("beams", "length_penalty")
 
     def __init__(
         self, encoder, longest=64, beams=1, length_penalty=1.0, seed=None, dtype=None, **kwargs

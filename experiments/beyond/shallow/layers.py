@@ -8,7 +8,7 @@ from experiments.beyond.common.layers import Successor
 from experiments.beyond.shallow.shape import ShallowConfig
 from official_bert.extension import load
 from official_bert.layers import TransformerBlock, bias_of
-from official_bert.randomness import RIGHT_TO_LEFT, fold_in
+from official_bert.randomness import SECOND_ENCODER, fold_in
 
 
 class Shallow(Successor):
@@ -59,7 +59,7 @@ class ShallowBlock(keras.layers.Layer):
         forward, backward = ops.split(x, 2, axis=-1)
         to_right, to_left = self.directions
         forward, seen = to_right(forward, attention_bias[:, :1], seed, return_attention=True)
-        seed = fold_in(seed, RIGHT_TO_LEFT)
+        seed = fold_in(seed, SECOND_ENCODER)
         backward, too = to_left(backward, attention_bias[:, 1:], seed, return_attention=True)
         x = ops.concatenate([forward, backward], axis=-1)
         return (x, ops.concatenate([seen, too], axis=1)) if return_attention else x

@@ -5,6 +5,7 @@ import dataclasses
 from keras import ops
 
 from official_bert.common.errors import UserError
+from official_bert.objectives import refuse_direction
 from official_bert.objectives.masked_lm import MaskedLM, restore_masked_tokens
 from official_bert.objectives.next_token import NextToken
 from official_bert.randomness import PREDICTED_POSITIONS
@@ -22,6 +23,8 @@ class AdjacentTokens(NextToken):
     name = "adjacent_tokens"
 
     def build(self, model, initializer):
+        if (config := model.encoder.config).language_model != self.name:
+            refuse_direction(self.name, config)
         super().build(model, initializer)
         others = [one.name for one in model.objectives if "masked_lm_ids" in one.needs]
         if len(others) > 1:

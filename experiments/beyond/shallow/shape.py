@@ -24,7 +24,7 @@ class ShallowConfig(SuccessorConfig):
 
     attention_direction: str = SHALLOW
 
-    directions: ClassVar = (SHALLOW,)
+    language_models: ClassVar = {SHALLOW: "adjacent_tokens"}
     parts: ClassVar = "experiments.beyond.shallow.layers:Shallow"
     compared: ClassVar = "a shallow concatenation"
 

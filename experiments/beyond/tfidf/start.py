@@ -10,14 +10,14 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 
 import numpy as np
 
-from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.finetuning.one_shot_models import OneShotModel
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"
 _NEVER = -1e9  # the score of a class that no training example has
 
 
-class Tfidf(WholeStart):
+class Tfidf(OneShotModel):
     """Words and a linear classifier in the place of a network."""
 
     head, does = "classification", "tells one or two texts apart"

@@ -9,7 +9,15 @@ from experiments.beyond.common.layers import Successor, SuccessorEmbeddings
 from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from official_bert.common.errors import UserError
 from official_bert.layers import LayerNorm, dense
-from official_bert.randomness import dropout, fold_in, locked_dropout
+from official_bert.randomness import dropout, fold_in
+
+
+def locked_dropout(x, rate: float, seed):
+    """Return `dropout` that zeroes the same numbers of every token of a row: [B, L, H] -> [B, L, H]
+    (Gal and Ghahramani 2016)."""
+    if seed is None or rate == 0:
+        return x
+    return x * dropout(ops.ones_like(x[:, :1]), rate, seed)
 
 
 class AWDLSTM(Successor):
@@ -22,9 +30,6 @@ class AWDLSTM(Successor):
 
     def block(self, number, initializer, **kwargs):
         return LSTMBlock(self.config, number, initializer.seed, **kwargs)
-
-    def pooled_block(self, width, seed, **kwargs):
-        return PooledBlock(self.config, width, seed, **kwargs)
 
 
 class PooledBlock(keras.layers.Layer):

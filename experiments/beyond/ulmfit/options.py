@@ -34,7 +34,6 @@ class UlmfitOptions(Options):
         return {"concat_pooling": True} if self.concat_pooling else {}
 
     def step(self, steps_per_epoch):
-        return {
-            "unfreeze_every": round(steps_per_epoch * self.unfreeze_epochs),
-            "schedule": self.schedule,
-        }
+        every = round(steps_per_epoch * self.unfreeze_epochs)
+        more = {"optimizer_options": (("unfreeze_every", every),)} if every else {}
+        return {"schedule": self.schedule, **more}

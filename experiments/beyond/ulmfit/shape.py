@@ -26,7 +26,6 @@ class AwdLstmConfig(SuccessorConfig):
 
     parts: ClassVar = "experiments.beyond.ulmfit.layers:AWDLSTM"
     compared: ClassVar = "an AWD-LSTM"
-    equally_wide: ClassVar = False
 
     def __post_init__(self):
         for name in (*vars(type(self))["__annotations__"], "num_hidden_groups"):

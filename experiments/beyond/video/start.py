@@ -10,11 +10,12 @@ import dataclasses
 
 import numpy as np
 
+from experiments.beyond.common.shape import check_plain
 from experiments.beyond.video.options import VideoOptions
 from experiments.beyond.video.rows import Tokens, VideoRows
 from experiments.beyond.video.task import ASKED
 from experiments.beyond.video.visual_words import VisualWords
-from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.finetuning.one_shot_models import OneShotModel
 from experiments.training.start import preflight, starting_point
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
@@ -47,7 +48,7 @@ NAMES = {
 }
 
 
-class VideoBert(WholeStart):
+class VideoBert(OneShotModel):
     """VideoBERT, or what is left of it."""
 
     head, does = "shown_words", "reads videos"
@@ -58,8 +59,11 @@ class VideoBert(WholeStart):
         super().check_finetuning(config, task)
         source = VideoOptions.of(config).init_from
         if not source:
+            check_plain(config.bert_config, config.model)
             return config.bert_config, None
         bert, tokenizer = preflight.peek(source, "init_from")
+        if bert:
+            check_plain(bert, config.model)
         if not bert or bert.attention_direction != "bidirectional":
             raise UserError(f"--config.init_from={source}: it is not a folder of a BERT")
         if _tokenizer(config, task).vocab != tokenizer.vocab:
@@ -80,7 +84,7 @@ class VideoBert(WholeStart):
 
 
 def learn(config, task, train, logged):
-    """See `WholeStart.learn`; examples are Videos to learn from and Segments to be asked about."""
+    """See `OneShotModel.learn`; examples are Videos to learn from and Segments to be asked."""
     import keras
 
     from experiments.beyond.video import model as video

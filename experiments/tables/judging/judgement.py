@@ -101,7 +101,7 @@ def _plateau(model: dict) -> str:
     alone = model.get("heldout_baseline")
     if not alone or model["direction"] != "bidirectional":
         return ""
-    name = main_loss(alone)  # ELECTRA's is its generator's
+    name = main_loss(alone)
     losses = [heldout[name] for heldout in model["heldout"] if heldout]
     stuck = [loss for loss in losses if loss > alone[name] - _PLATEAU_DEPTH]
     if not stuck:

@@ -179,7 +179,7 @@ class _Planner:
             )
             bert = resolve_bert(config.bert)
             where = f"variant {variant.name}: objectives"
-            check_direction(config.objectives, bert.attention_direction, where)
+            check_direction(config.objectives, bert, where)
             flops = pretrain_flops(config)
             name = f"pretrain/{variant.name}/{seed}"
             if config.trunk:

@@ -114,8 +114,8 @@ class Predictor:
         from official_bert.checkpoints import model_folder
 
         loaded = model_folder.load(self._model)
-        network, names = loaded.model, ("beams", "length_penalty")  # which may be asked for anew
-        anew = {name: self.task.head[name] for name in names if name in self.task.head}
+        network, head = loaded.model, self.task.head
+        anew = {name: head[name] for name in network.call_options if name in head}
         return loaded.tokenizer, compiled(network, lambda batch: network(batch, **anew))
 
     def predict(self, examples, show=False):

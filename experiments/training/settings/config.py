@@ -137,7 +137,7 @@ class PretrainConfig(TrainingConfig):
                 raise UserError(f"configuration: {name} is empty; give at least one")
         where = "configuration: objectives"
         for name in [objectives.parse_spec(written, where)[0] for written in self.objectives][1:]:
-            if name in objectives.LANGUAGE_MODELS.values():
+            if name in BertConfig.language_models.values():
                 raise UserError(f"{where}: {name} must stand first, and once")
 
     @property

@@ -4,7 +4,6 @@ Files, columns, options, lengths and vocabularies: an error comes within a secon
 the flag that mends it. Data that was read for it is handed on, so that nothing is read twice.
 """
 
-import dataclasses
 import importlib.util
 import os
 import re
@@ -17,17 +16,16 @@ from experiments.training.start.examples import check_class_weights, read_exampl
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError, check_choice
-from official_bert.config import BertConfig, parts_named
+from official_bert.config import parts_named
 from official_bert.objectives import check_direction
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
-# Fields that two BertConfigs must share for weights to fit.
-_SIZES = sorted(
-    {field.name for field in dataclasses.fields(BertConfig)}
-    - {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
-    - {"attention_direction", "gelu_form", "layer_norm_eps", "pad_token_id"}
-)
+# Fields of a `BertConfig` in which a model may differ from the weights that it begins with.
+_MAY_DIFFER = {
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("gelu_form", "layer_norm_eps", "pad_token_id"),
+}
 
 
 def finetuning(config):
@@ -85,10 +83,9 @@ def check_model(config, task, bert):
             f"--config.features={config.features}: the feature-based approach is for tagging "
             f"tasks; {config.task} is {task.head['head']}"
         )
-    if config.features and bert and not bert.equally_wide:
+    if config.features and bert and len(set(bert.widths)) > 1:
         raise UserError(
-            f"--config.features={config.features}: the layers of {bert.compared} are not equally "
-            "wide"
+            f"--config.features={config.features}: the layers of this encoder are not equally wide"
         )
     if config.features and config.bilstm:
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
@@ -132,7 +129,7 @@ def pretraining(config):
     else:
         bert, tokenizer = new_model(config)
     if bert:
-        check_direction(config.objectives, bert.attention_direction, "--config.objectives")
+        check_direction(config.objectives, bert, "--config.objectives")
     for one in config.model_options:
         one.check_pretraining(config, bert, tokenizer)
     opened = []
@@ -190,11 +187,13 @@ def compatible(config, bert, tokenizer):
     if not config.bert:
         return bert
     wanted = config.bert_config
-    # A model may learn to read another way, but for one whose halves do.
+    names = (vars(wanted) | vars(bert)).keys() - _MAY_DIFFER
+    if wanted.attention_direction in bert.language_models:  # it may learn to read that way
+        names -= {"attention_direction"}
     different = [
-        f"{name} {getattr(wanted, name)}, there {getattr(bert, name)}"
-        for name in (*_SIZES, "compared")
-        if getattr(wanted, name) != getattr(bert, name)
+        f"{name} {wanted.value(name)}, there {bert.value(name)}"
+        for name in sorted(names)
+        if wanted.value(name) != bert.value(name)
     ]
     if different:
         raise UserError(

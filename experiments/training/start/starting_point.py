@@ -15,7 +15,7 @@ from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.objectives import LANGUAGE_MODELS, objective
+from official_bert.objectives import objective
 from official_bert.tokenization import load_tokenizer
 
 # The models of the last runs, so that a search does not read its own again for every cell.
@@ -122,8 +122,9 @@ class StartingPoint:
         if "masked-LM" in missing:
             text += " (losses of about 12 in the first steps are normal, and fall soon)"
         if "next-sentence" in missing:
-            alone = LANGUAGE_MODELS[self.bert.attention_direction]
-            text += f"; --config.objectives={alone} trains the language model alone"
+            text += (
+                f"; --config.objectives={self.bert.language_model} trains the language model alone"
+            )
         return text
 
     @property

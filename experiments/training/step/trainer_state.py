@@ -5,6 +5,7 @@ asked of a trainer. The compiled functions are in `trainer` (TensorFlow) and `ja
 import contextlib
 import dataclasses
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,7 +13,8 @@ from keras import ops
 
 from experiments.training.folder.checkpointing import check_arrays
 from experiments.training.step import evaluation
-from official_bert.optimization import OPTIMIZERS, SCHEDULES
+from official_bert.extension import find
+from official_bert.optimization import SCHEDULES, optimizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +32,8 @@ class StepOptions:
     optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
     bias_correction: bool = False
     layer_decay: float = 1.0  # of the learning rate, see BertAdamW
-    unfreeze_every: int = 0  # steps, see BertAdamW
-    schedule: str = "linear"  # of official_bert.optimization.SCHEDULES
+    optimizer_options: tuple[tuple[str, Any], ...] = ()  # (name, value) pairs of an extension's
+    schedule: str = "linear"  # of official_bert.optimization.SCHEDULES, or an extension's
     train_metrics: bool = False  # compute metric terms at the last step of each call
 
 
@@ -56,16 +58,18 @@ class TrainerState:
         self._run_seed = seed
         with self._scope():
             self.model = build(seed)
-            self._schedule = _AdjustableSchedule(SCHEDULES[options.schedule])
-            self.optimizer = OPTIMIZERS[options.optimizer](
+            schedule = find("schedules", options.schedule, SCHEDULES)
+            self._schedule = _AdjustableSchedule(schedule)
+            self.optimizer = optimizer(
+                options.optimizer,
                 learning_rate=self._schedule,
                 weight_decay=options.weight_decay,
                 beta_2=options.beta_2,
                 epsilon=options.epsilon,
                 clip_norm=options.clip_norm or None,
                 layer_decay=options.layer_decay,
-                unfreeze_every=options.unfreeze_every,
                 bias_correction=options.bias_correction,
+                **dict(options.optimizer_options),
             )
             self.optimizer.build(self.model.trainable_variables)
 

@@ -94,7 +94,8 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     Raises:
       UserError: a field is wrong, or the encoder computes what ours does not.
     """
-    fields = members.member(fields["model_type"]).bert_fields(fields, path)
+    own = members.member(fields["model_type"]).bert_fields(fields, path)
+    fields = {**fields, **own}
     kind = fields.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
@@ -104,8 +105,8 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     theirs = fields.get("hidden_act") or "gelu"
     check_choice("hidden_act", theirs, _ACTIVATIONS, str(path))
     act, form = _ACTIVATIONS[theirs]
-    same = (*SAME_FIELDS, *names("configs"))
-    ours = {name: fields[name] for name in same if name in fields}
+    same = {*SAME_FIELDS, *(own.keys() & names("configs"))}
+    ours = {name: value for name, value in fields.items() if name in same}
     if fields.get("pad_token_id") is not None:
         ours["pad_token_id"] = field(fields, "pad_token_id", int, path)
     direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
@@ -138,6 +139,6 @@ def _kind_by_tensors(fields: dict, names: list[str], path: Path) -> str | None:
     if fields.get("pad_token_id"):  # bare, without the name of a family
         raise UserError(
             f"{path}: no model_type; padding of id {shorten(fields['pad_token_id'])} may be "
-            'RoBERTa\'s, whose positions begin behind it: add "model_type": "roberta" or "bert"'
+            f"another model's than BERT's: add \"model_type\", one of {', '.join(members.known())}"
         )
     return "bert"

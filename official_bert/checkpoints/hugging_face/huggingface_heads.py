@@ -16,7 +16,8 @@ from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
-from official_bert.objectives import LANGUAGE_MODELS, parse_spec
+from official_bert.objectives import parse_spec
+from official_bert.window_pooling import of_tokens
 
 # Heads of pre-training depend on the objectives.
 _CLASSES = {"none": "Model"} | {head: named.classes for head, named in FINE_TUNED.items()}
@@ -85,7 +86,7 @@ def settings_of(
         settings, missing = _fine_tuned(found, fields, path, config, shapes, source)
         return settings, [missing] if missing else []
     if found != "none":
-        # GPT's language-model head is its table.
+        # A language-model head may be the table alone.
         is_table = found == "pretraining" and not own.own_words
         has_words = is_table or any(n.startswith("cls.predictions.") for n in source.stored_names)
         if objectives := _objectives(fields, source, config, has_words and not difference):
@@ -97,7 +98,7 @@ def settings_of(
 
 def _objectives(fields, source, config: BertConfig, has_words: bool) -> list[str]:
     names = source.stored_names
-    found = [LANGUAGE_MODELS[config.attention_direction]] * has_words
+    found = [config.language_model] * has_words
     found += ["next_sentence"] * ("cls.seq_relationship.weight" in names)
     return members.member(fields["model_type"]).objectives(names, found)
 
@@ -149,8 +150,7 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
     for name, what in (
         ("bilstm", "BERT with a BiLSTM"),
         ("windows", "classifier of windows"),
-        ("concat_pooling", "concat pooling"),
-        ("mean_pooling", "classifier of the mean of the tokens"),
+        *((name, f"classifier with {name.replace('_', ' ')}") for name in of_tokens()),
     ):
         if settings.get(name):
             raise UserError(f"transformers has no {what}; export the encoder alone")
@@ -172,7 +172,7 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
 
 def absent_parts(member: Member, class_name: str) -> tuple[str, ...]:
     """Return prefixes, by BERT's names, of the tensors that a class of `class_of` cannot store."""
-    absent = [] if class_name.endswith("ForPreTraining") else ["sop_classifier."]
+    absent = [] if class_name.endswith("ForPreTraining") else [*members.pretraining_parts()]
     words_alone = class_name.endswith(("MaskedLM", "LMHeadModel"))
     if words_alone or class_name.endswith(("TokenClassification", "QuestionAnswering")):
         absent.append("bert.pooler.")

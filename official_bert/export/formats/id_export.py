@@ -28,7 +28,7 @@ from official_bert.common.files import atomic_folder, write_json
 from official_bert.export import exports
 from official_bert.tokenization.library.own_json import fast_tokenizer
 from official_bert.tokenization.library.tokenizer_json import padding
-from official_bert.window_pooling import OF_TOKENS
+from official_bert.window_pooling import of_tokens
 
 _TOKENIZER = "tokenizer.json"
 # Format -> what it needs: names of modules, and how they are installed.
@@ -116,7 +116,7 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
             "does, and its embedding needs none"
         )
     reads_it = head not in ("embedding", "features", "masked_words")
-    pooled = [name for name in OF_TOKENS if loaded.settings.get(name)]
+    pooled = [name for name in of_tokens() if loaded.settings.get(name)]
     if format == "onnx" and reads_it and pooled:
         raise UserError(
             f"{source} classifies with {pooled[0].replace('_', ' ')}, which is not written as "

@@ -12,7 +12,7 @@ import official_bert as ob
 from experiments.beyond.gpt.names import OPENAI_GPT
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import keras_hub
+from official_bert.checkpoints import google, keras_hub
 from official_bert.checkpoints.finding.resolve import EXPORTERS
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.members import backbone_of, backbones, member, remarks
@@ -230,3 +230,44 @@ def test_a_successor_is_not_exported_as_bert(name, message, tmp_path):
     with pytest.raises(UserError, match=message):
         EXPORTERS[name](tmp_path / "out", encoder, ob.BertTokenizer(VOCAB))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_family_is_known_by_its_tensors(tmp_path):
+    config = CONFIG.replaced(type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
+    encoder = ob.BertEncoder(config, seed=0)
+    folder = tmp_path / "roberta"
+    huggingface.export_huggingface(folder, ob.BertPretrainer(encoder, ["masked_lm"]), None)
+    tiny.change_json(folder / "config.json", drop=["model_type"])
+    loaded = ob.load(folder)
+    assert loaded.config == config and loaded.head == "pretraining"
+    # Without its name before them the tensors are BERT's, and padding of id 1 is RoBERTa's.
+    huggingface.export_huggingface(folder, encoder, None, overwrite=True)
+    tiny.change_json(folder / "config.json", drop=["model_type"])
+    with pytest.raises(UserError, match='add "model_type", one of bert, .*roberta'):
+        ob.load(folder)
+
+
+@pytest.mark.parametrize("mark", ["norm_first", "recurrent", "filters"])
+def test_fields_that_are_not_a_member_s_are_not_read(tmp_path, mark):
+    encoder = ob.BertEncoder(tiny.CONFIG, seed=0)
+    huggingface.export_huggingface(tmp_path / "m", encoder, None)
+    tiny.change_json(tmp_path / "m" / "config.json", **{mark: True})
+    assert ob.load(tmp_path / "m").config == tiny.CONFIG
+
+
+def test_google_s_electra_has_no_dense_layer_where_its_tables_are_as_wide(tmp_path):
+    google.export_google(tmp_path / "g", ob.BertEncoder(tiny.CONFIG, seed=0), None)
+    path = tmp_path / "g" / "bert_config.json"
+    tiny.change_json(path, embedding_size=tiny.CONFIG.hidden_size)
+    config, notes = google.read_config(path)
+    assert (config, notes) == (tiny.CONFIG, [])
+    tiny.change_json(path, embedding_size=4)
+    assert google.read_config(path)[0].embedding_width == 4
+
+
+def test_layers_that_share_a_block_are_counted(tmp_path):
+    ob.save(tmp_path / "m", ob.BertEncoder(tiny.CONFIG, seed=0), None)
+    path = tmp_path / "m" / "bert_config.json"
+    tiny.change_json(path, num_hidden_layers=10**8, num_hidden_groups=1)
+    with pytest.raises(UserError, match="says 100,000,000 layers"):
+        ob.load(tmp_path / "m")

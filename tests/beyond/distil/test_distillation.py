@@ -16,6 +16,7 @@ from official_bert import (
     BertSpan,
     BertTagger,
     UserError,
+    named_config,
 )
 from official_bert.checkpoints import model_folder
 
@@ -272,3 +273,8 @@ def _soft(student, teacher, batch):
     outputs = model(batch, training=True, seed=keras.ops.convert_to_tensor([0, 0], "int32"))
     total, weight = model.loss_terms(tensors(batch), outputs)["soft_loss"]
     return float(total) / float(weight)
+
+
+def test_named_sizes():
+    published = {"tinybert": 14_350_248, "distilbert": 66_362_880}  # as transformers counts them
+    assert {name: named_config(name).num_parameters for name in published} == published

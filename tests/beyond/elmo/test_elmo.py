@@ -13,7 +13,7 @@ from experiments.beyond.elmo.shape import ElmoConfig, character_ids
 from experiments.beyond.elmo.words_of_pieces import WordsOfPieces
 from official_bert import BertAdamW, BertTokenizer
 from official_bert.common.errors import UserError
-from tests.parity import other_checks
+from tests.beyond.parity import elmo_checks
 
 TINY = ElmoConfig(
     filters=((1, 3), (2, 4)), character_width=4, lstm_width=6, projection=5, num_highways=1
@@ -49,7 +49,7 @@ def test_words_are_read_in_the_case_of_training():
 
 def test_embeddings_of_bilm_tf(data_dir):
     pytest.importorskip("h5py")
-    [result] = other_checks.bilm_tf(data_dir, batches=3)  # all of them: tests/parity
+    [result] = elmo_checks.bilm_tf(data_dir, batches=3)  # all of them: tests/beyond/parity
     assert result.holds, result.figure
 
 

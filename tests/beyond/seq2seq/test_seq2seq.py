@@ -7,10 +7,10 @@ from keras import ops
 
 import official_bert as ob
 from experiments.beyond.seq2seq.beam_search import search
+from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
-from official_bert.config import DECODERS, RNN_DECODERS
 from official_bert.heads import build_head
 from official_bert.predict import Model
 from official_bert.tokenization import BertTokenizer

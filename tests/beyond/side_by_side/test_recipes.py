@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from experiments.beyond.electra.shape import narrower
 from experiments.beyond.shallow.shape import SHALLOW, ShallowConfig
 from experiments.training.settings import flops
 from experiments.training.settings.config import PretrainConfig
@@ -55,7 +56,7 @@ def test_flops_count_what_objectives_add():
     assert plain == flops.training_flops(bert, 2, 32, 5) == step(("masked_lm", "sentence_order"))
     head = 3 * (10 * 2 * 64 * (64 + 100) + 10 * 2 * 64 * (2 * 64 + 200))
     assert step(("masked_lm", "span_boundary")) == plain + head
-    small = bert.narrower(0.25)
+    small = narrower(bert, 0.25)
     assert (small.hidden_size, small.num_attention_heads, small.embedding_size) == (16, 1, 64)
     generator = small.encoder_flops(2, 32) + flops.head_flops(small, 10)
     scores = 2 * 32 * 2 * 64 * 65

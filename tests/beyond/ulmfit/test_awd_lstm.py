@@ -7,11 +7,11 @@ from keras import ops
 
 import official_bert as ob
 from experiments.beyond.ulmfit import layers as awd_lstm
+from experiments.beyond.ulmfit.classifier import ConcatPoolingClassifier
 from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.export.settings import ServingSettings
-from official_bert.heads import BertClassifier
 from official_bert.randomness import make_seed
 
 
@@ -125,7 +125,7 @@ def test_it_learns_the_next_token(lstms, pretraining_batch):
 
 
 def test_kept_in_folders(lstms, inputs, tokenizer, tmp_path):
-    model = BertClassifier(ob.BertEncoder(lstms, seed=0), 3, concat_pooling=True, seed=1)
+    model = ConcatPoolingClassifier(ob.BertEncoder(lstms, seed=0), 3, seed=1)
     ob.save(tmp_path / "folder", model, tokenizer)
     loaded = ob.load(tmp_path / "folder")
     assert loaded.config == lstms and isinstance(loaded.config, AwdLstmConfig)
@@ -133,7 +133,7 @@ def test_kept_in_folders(lstms, inputs, tokenizer, tmp_path):
 
 
 def test_ulmfits_classifier_by_hand(lstms, inputs):
-    model = BertClassifier(ob.BertEncoder(lstms, seed=0), 3, concat_pooling=True, seed=1)
+    model = ConcatPoolingClassifier(ob.BertEncoder(lstms, seed=0), 3, seed=1)
     draw = np.random.default_rng(0)
     for variable in model.trainable_variables:
         if "/pooled_block/" in variable.path:
@@ -151,8 +151,8 @@ def test_ulmfits_classifier_by_hand(lstms, inputs):
     inner = normal(np.maximum(inner, 0), block.last_norm)
     expected = inner @ array(model.head.kernel) + array(model.head.bias)
     np.testing.assert_allclose(array(model(inputs)["logits"]), expected, atol=1e-4)
-    plain = BertClassifier(ob.BertEncoder(lstms, seed=0), 3)
-    assert plain.pooled_block is None, "without concat pooling it is one layer, as every head"
+    plain = ConcatPoolingClassifier(ob.BertEncoder(ob.BertConfig(9, 4, 1, 1, 8)), 3)
+    assert plain.pooled_block is None, "on a BERT it is one layer, as every head"
 
 
 def test_sizes_and_work(lstms, encoder):

@@ -32,7 +32,7 @@ def test_three_stages(data, tmp_path):
     loaded = model_folder.load(results["files"]["model"])
     assert isinstance(loaded.config, AwdLstmConfig) and loaded.model.concat_pooling
     frozen = replaced(config, features="last", concat_pooling=False)
-    with pytest.raises(UserError, match="the layers of an AWD-LSTM are not equally wide"):
+    with pytest.raises(UserError, match="the layers of this encoder are not equally wide"):
         preflight.check_model(frozen, _Tagging, loaded.config)
 
 

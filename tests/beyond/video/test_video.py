@@ -183,6 +183,13 @@ def test_runs(config, tmp_path, name):
         preflight.finetuning(replaced(config, task="sst2", task_options={}))
 
 
+def test_fields_that_it_does_not_read_are_refused(config):
+    for fields in ({"norm_first": True}, {"embedding_size": 8}):
+        bert = config.bert_config.replaced(**fields)
+        with pytest.raises(UserError, match=f"videobert has a BERT's parts and no {[*fields][0]}"):
+            preflight.finetuning(replaced(config, bert=bert))
+
+
 def test_begins_as_a_trained_bert(config, videos, tmp_path, monkeypatch):
     """Its weights and sizes, if its vocabulary is the videos'."""
     config = replaced(config, model="videobert", init_from="tiny-wikipedia")

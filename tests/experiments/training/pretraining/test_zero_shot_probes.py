@@ -16,7 +16,6 @@ from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
 from official_bert.losses import correct, cross_entropy
-from official_bert.objectives import LANGUAGE_MODELS
 from official_bert.pretraining import BertPretrainer
 from official_bert.tokenization import BertTokenizer
 
@@ -35,7 +34,7 @@ def first_batch(data, rows):
 @pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
 def test_the_same_pieces_as_the_models_own_loss_has_them(data, tmp_path, direction):
     bert = tiny_runs.bert(attention_direction=direction)
-    model = BertPretrainer(bert, [LANGUAGE_MODELS[direction]], seed=3)
+    model = BertPretrainer(bert, [bert.language_model], seed=3)
     found = zero_shot_probes.cloze(
         saved(model, data, tmp_path / "m"), str(data / "records"), 20, 10
     )

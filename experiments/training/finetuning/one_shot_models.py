@@ -12,7 +12,7 @@ from official_bert.common.errors import UserError
 _STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
 
 
-class WholeStart(starts.Start):
+class OneShotModel(starts.Start):
     """A kind of start that trains as it likes.
 
     Attributes:

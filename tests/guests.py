@@ -1,0 +1,19 @@
+"""Cases that tests/beyond adds to tables of the core's tests; none where that folder is absent."""
+
+import importlib
+import importlib.util
+
+import pytest
+
+
+def added(module: str, name: str, absent):
+    """Return an object of a module of tests/beyond, or what stands for it without that folder."""
+    if importlib.util.find_spec("tests.beyond") is None:
+        return absent
+    return getattr(importlib.import_module(f"tests.beyond.{module}"), name)
+
+
+def names(own, every) -> list:
+    """Return names as parameters of a test; those that are not the core's are marked "beyond"."""
+    marks = pytest.mark.beyond
+    return [name if name in own else pytest.param(name, marks=marks) for name in every]
