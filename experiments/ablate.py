@@ -240,15 +240,17 @@ def main(_):
             print(dry_run(config, values.workdir, cells=values.cells, **rate))
         return
     commands.required("workdir")
-    places = ("--workdir", "--cells", "--workers", "--config=")  # where and how, not what
-    what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
+    how = ("--workdir", "--cells", "--workers", "--config=")  # where and how, not what
+    what = [argument for argument in sys.argv[1:] if not argument.startswith(how)]
     workdir, tables = local_path(values.workdir), []
     for source, config in configs.items():
         folder = workdir / name_of(config) if len(configs) > 1 else workdir
         command = ["python -m experiments.ablate", f"--config={source}", *what, "--workdir=DIR"]
         tables.append((config, folder, " ".join(command)))
-    options = command_flags.values(run) | {"cells": values.cells or workdir / "cells"}
-    found = run_together(tables, options.pop("cells"), **options)
+    places = {"workdir", "cells"}
+    options = {n: x for n, x in command_flags.values(run).items() if n not in places}
+    cells = values.cells or workdir / "cells"
+    found = run_together(tables, cells, **options)
     for results, (_, folder, _) in zip(found, tables, strict=True):
         print(report.text(results, folder))
     if any(results["cells"]["failed"] for results in found):
