@@ -74,6 +74,21 @@ def test_the_index_shows_readme_with_absolute_links():
     assert readme("[n](https://o.org)", "", "1.0") == "[n](https://o.org)"
 
 
+def test_constraints_pin_every_requirement():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {
+        re.sub("[-_.]+", "-", n).lower()
+        for n in re.findall(r"^([\w.-]+)==", "\n".join(lines), re.M)
+    }
+    wanted = set()
+    for name in ("requirements.txt", "requirements-base.txt"):
+        text = (ROOT / name).read_text()
+        wanted |= {
+            re.sub("[-_.]+", "-", n).lower() for n in re.findall(r"^([\w.-]+)[<>=!]", text, re.M)
+        }
+    assert len(wanted) > 25 and wanted <= pinned, wanted - pinned
+
+
 def test_images_are_made_of_what_is_here():
     text = (ROOT / "containers" / "train.Dockerfile").read_text()
     copied = [name for line in re.findall(r"^COPY (.*) \S+$", text, re.M) for name in line.split()]
