@@ -16,8 +16,8 @@ elif keras.backend.backend() == "jax":
     from experiments.training.step.jax_trainer import JaxTrainer as Trainer
 else:
     raise UserError(
-        "the experiments run on Keras' backends tensorflow and jax; "
-        f"KERAS_BACKEND is {keras.backend.backend()} (compile/fit works on any backend)"
+        f"experiments train with KERAS_BACKEND=tensorflow or jax, not {keras.backend.backend()}, "
+        "where a model of `official_bert.load` has compile and fit (docs/library.md)"
     )
 
 __all__ = ["Trainer", "distribution"]
