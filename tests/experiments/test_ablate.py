@@ -159,7 +159,7 @@ def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
 def test_several_tables_of_one_command_are_one_grid(tables, tmp_path):
     whole, _, folder, _ = tables
     first, second = folder.parent / "whole.py", tmp_path / "second.py"
-    text = first.read_text().replace("columns=(HELDOUT_LOSS, ", "columns=(")
+    text = first.read_text().replace("(HELDOUT_LOSS, ", "(*[").replace('")),', '")],),')
     text = re.sub("claims=.*", "", text).replace('": corpus}', '": corpus, "scale": "fewer"}')
     second.write_text(text)
     arguments = [f"--config={first},{second}", f"--workdir={tmp_path}", "--workers=1"]
