@@ -90,8 +90,7 @@ schedule = official_bert.WarmupLinearDecay(5e-5, 1, 2)
 classifier.compile(official_bert.BertAdamW(schedule))
 texts, labels = ["good", "bad"] * 4, np.array([1, 0] * 4)
 classifier.fit(model.tokenizer(texts), labels, batch_size=4, verbose=0)""",
-        ("optimization.BertAdamW", "optimization.BertLamb", "optimization.WarmupLinearDecay",
-         "optimization.SlantedTriangular"),
+        ("optimization.BertAdamW", "optimization.BertLamb", "optimization.WarmupLinearDecay"),
     ),
     Group(
         "export",
