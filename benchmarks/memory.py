@@ -42,14 +42,14 @@ def measured(bert, length, strategy=None, parts=1):
     Args:
       parts: micro-batches of BATCH rows.
     """
-    from experiments.training.step import jax_distribution
-    from experiments.training.step.jax_distribution import stacked
+    from experiments.training.step import jax_strategies
+    from experiments.training.step.jax_strategies import stacked
     from experiments.training.step.jax_trainer import JaxTrainer
     from experiments.training.step.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
 
     options = StepOptions(accumulation=parts)
-    strategy = strategy or jax_distribution.get_strategy("one_device")
+    strategy = strategy or jax_strategies.get_strategy("one_device")
     trainer = JaxTrainer(lambda seed: BertPretrainer(bert, seed=seed), strategy, options)
     rows = fields(length, parts * BATCH)
     program = trainer.lowered(stacked(iter([rows]), 1, 1, parts)).compile()

@@ -28,7 +28,7 @@ DIRECT = {
     "experiments/tables/run/pool.py": 1,
     "experiments/training/folder/checkpointing.py": 1,
     "experiments/training/folder/inputs.py": 1,
-    "experiments/training/step/distribution.py": 1,
+    "experiments/training/step/strategies.py": 1,
     "experiments/training/pretraining/heldout.py": 1,
     "experiments/training/settings/config_values.py": 1,
     "experiments/training/folder/run_folder.py": 1,

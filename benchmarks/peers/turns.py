@@ -28,7 +28,7 @@ def jax_trainer(shape, precision):
     import os
 
     os.environ["KERAS_BACKEND"] = "jax"
-    from experiments.training.step import jax_distribution
+    from experiments.training.step import jax_strategies
     from experiments.training.step.jax_trainer import JaxTrainer
     from experiments.training.step.trainer_state import StepOptions
     from official_bert import BertPretrainer, named_config
@@ -40,7 +40,7 @@ def jax_trainer(shape, precision):
     config = named_config("base", **sizes(*shape[:3]))
     return JaxTrainer(
         lambda seed: BertPretrainer(config, seed=seed),
-        jax_distribution.get_strategy("one_device"),
+        jax_strategies.get_strategy("one_device"),
         StepOptions(),
         "mixed_bfloat16" if precision == "bfloat16" else "float32",
     )

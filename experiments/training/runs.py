@@ -82,9 +82,9 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
     checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":
-        from experiments.training.step.backend import distribution
+        from experiments.training.step.backend import strategies
 
-        chief = distribution.is_chief(config.distribute)
+        chief = strategies.is_chief(config.distribute)
     held = lock is not None  # the caller has begun the folder
     with contextlib.nullcontext(lock) if held or not chief else exclusive(workdir) as lock:
         if chief and not held:

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tiny_steps import PREDICTIONS, ROWS, STEPS
 
-from experiments.training.step.distribution import get_strategy
+from experiments.training.step.strategies import get_strategy
 from experiments.training.step.trainer import Trainer
 from experiments.training.step.trainer_state import StepOptions
 

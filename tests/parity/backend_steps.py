@@ -74,10 +74,10 @@ def fit(folder):
 
 def measure(head, steps):
     """Return the losses of the steps on the backend of this process."""
-    from experiments.training.step.backend import Trainer, distribution
+    from experiments.training.step.backend import Trainer, strategies
     from experiments.training.step.trainer_state import StepOptions
 
-    strategy = distribution.get_strategy("one_device")
+    strategy = strategies.get_strategy("one_device")
     trainer = Trainer(lambda seed: build(head), strategy, StepOptions())
     trainer.set_schedule(1e-3, steps // 10, steps)
     tables = [trainer.train_on(batch(head, step)) for step in range(steps)]

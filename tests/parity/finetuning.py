@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 import official_bert as ob
-from experiments.training.step import distribution
+from experiments.training.step import strategies
 from experiments.training.step.trainer import Trainer
 from experiments.training.step.trainer_state import StepOptions
 from tests.parity import peers
@@ -92,7 +92,7 @@ def loss_curves(
     # the places of padding as well, is where that can be seen.
     theirs.base_model.embeddings.word_embeddings.padding_idx = None
     optimizer = TorchBertAdamW(theirs, peak, warmup_steps, len(batches))
-    strategy = distribution.get_strategy("one_device")
+    strategy = strategies.get_strategy("one_device")
     trainer = Trainer(lambda seed: model, strategy, StepOptions())
     trainer.set_schedule(peak, warmup_steps, len(batches))
     ours, others = [], []

@@ -10,7 +10,7 @@ import tiny_runs
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining.reading import jax_masking, philox, record_sets
 from data_prep.records import numpy_batches, open_records
-from experiments.training.step import jax_distribution
+from experiments.training.step import jax_strategies
 from experiments.training.step.jax_trainer import JaxTrainer
 from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.errors import UserError
@@ -47,8 +47,8 @@ def made(tmp_path_factory):
 
 
 def _drawn(records, start=0, on_device=True, distribute="one_device", rows=ROWS):
-    devices = jax_distribution.get_strategy(distribute)
-    return jax_distribution.training_batches(records, rows, 3, start, devices, on_device)
+    devices = jax_strategies.get_strategy(distribute)
+    return jax_strategies.training_batches(records, rows, 3, start, devices, on_device)
 
 
 def test_random_numbers_are_those_of_numpy():
@@ -85,7 +85,7 @@ def test_steps_are_those_of_batches_from_the_host(made):
     def train(distribute, on_device):
         trainer = JaxTrainer(
             lambda seed: BertPretrainer(bert, seed=seed),
-            jax_distribution.get_strategy(distribute),
+            jax_strategies.get_strategy(distribute),
             StepOptions(accumulation=2),
             seed=1,
         )

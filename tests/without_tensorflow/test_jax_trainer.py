@@ -10,8 +10,8 @@ import tiny_runs
 from jax.sharding import Mesh
 
 from experiments.training.settings.config import PretrainConfig
-from experiments.training.step import jax_distribution
-from experiments.training.step.jax_distribution import Devices, stacked
+from experiments.training.step import jax_strategies
+from experiments.training.step.jax_strategies import Devices, stacked
 from experiments.training.step.jax_trainer import JaxTrainer
 from official_bert.common.errors import UserError
 
@@ -22,7 +22,7 @@ QUIET = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 def _trainer(
     distribute="one_device", precision="float32", bert=None, shard="", devices=None, **options
 ):
-    devices = devices or jax_distribution.get_strategy(distribute, shard)
+    devices = devices or jax_strategies.get_strategy(distribute, shard)
     return tiny_runs.trainer(
         JaxTrainer, tiny_runs.bert(**bert or {}), devices, precision, **options
     )
@@ -113,18 +113,18 @@ def test_divided_weights_with_micro_batches(precision, near):
 
 def test_places_that_jax_has_not():
     with pytest.raises(UserError, match="KERAS_BACKEND=tensorflow"):
-        jax_distribution.get_strategy("multi_worker")
+        jax_strategies.get_strategy("multi_worker")
     with pytest.raises(UserError, match="found no TPU, JAX sees cpu"):
-        jax_distribution.get_strategy("tpu")
+        jax_strategies.get_strategy("tpu")
 
 
 def test_deterministic_on_a_gpu_needs_xla_to_be_told(monkeypatch):
-    jax_distribution.make_deterministic()  # a CPU is so anyway
+    jax_strategies.make_deterministic()  # a CPU is so anyway
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     with pytest.raises(UserError, match="xla_gpu_deterministic_ops=true"):
-        jax_distribution.make_deterministic()
+        jax_strategies.make_deterministic()
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --another")
-    jax_distribution.make_deterministic()
+    jax_strategies.make_deterministic()
 
 
 def test_weights_that_would_stay_whole_are_refused():
@@ -138,4 +138,4 @@ def test_shard_is_for_several_devices():
     with pytest.raises(UserError, match="set distribute=mirrored or tpu instead of one_device"):
         PretrainConfig(shard="weights")
     config = PretrainConfig(shard="weights", distribute="mirrored")
-    assert jax_distribution.strategy_of(config).shard == "weights"
+    assert jax_strategies.strategy_of(config).shard == "weights"

@@ -27,8 +27,8 @@ from tiny_steps import (
 
 from data_prep.pretraining.reading import philox
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules
-from experiments.training.step import evaluation, jax_distribution
-from experiments.training.step.jax_distribution import MakeBatch, stacked
+from experiments.training.step import evaluation, jax_strategies
+from experiments.training.step.jax_strategies import MakeBatch, stacked
 from experiments.training.step.jax_trainer import JaxTrainer
 from experiments.training.step.trainer_state import StepOptions
 from official_bert import BertEncoder, extension
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 def _trainer(name, precision, **options):
     build, batch, *more = STEPS[name]
-    devices = jax_distribution.get_strategy("one_device")
+    devices = jax_strategies.get_strategy("one_device")
     options = StepOptions(train_metrics=True, **(more[0] if more else {}), **options)
     return JaxTrainer(build, devices, options, precision, seed=1), batch
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import memory
-from experiments.training.step import jax_distribution
+from experiments.training.step import jax_strategies
 from official_bert.config import named_config
 
 pytestmark = pytest.mark.timeout(1800)
@@ -20,7 +20,7 @@ def test_small_sizes_are_as_computed():
 
 
 def test_divided_weights_take_their_part_on_each_device():
-    eight = jax_distribution.get_strategy("mirrored", "weights")
+    eight = jax_strategies.get_strategy("mirrored", "weights")
     bert = named_config("tiny", vocab_size=8000)
     whole, part = memory.computed(bert, 16), memory.measured(bert, 16, eight)
     assert part["arguments"] == pytest.approx(whole["arguments"] / 8, rel=0.1)

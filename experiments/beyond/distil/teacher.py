@@ -10,7 +10,7 @@ from experiments.beyond.distil.costs import teacher_step_flops
 from experiments.beyond.distil.distillation import Distilled, taught
 from experiments.training.folder.inputs import checkpoint_digest
 from experiments.training.settings.options import Options, Part
-from experiments.training.start import starting_point
+from experiments.training.start import initial_state
 from official_bert.checkpoints import model_folder
 from official_bert.heads import build_head
 
@@ -20,13 +20,13 @@ class ReadTeacher(Part):
     """A teacher's shape and weights, and what it adds to a run.
 
     Attributes:
-      start: its StartingPoint.
+      start: its InitialState.
       digest: of its files. It is in the key of a compiled step, which holds the teacher, and in
         that of a run, which goes on with the teacher it began with.
       options: of the run.
     """
 
-    start: starting_point.StartingPoint
+    start: initial_state.InitialState
     digest: str
     options: Any
 
@@ -40,7 +40,7 @@ class ReadTeacher(Part):
         Raises:
           UserError: it cannot be read, or its vocabulary is another one.
         """
-        start = starting_point.read_model(path, "distillation")
+        start = initial_state.read_model(path, "distillation")
         same_vocabulary(path, tokenizer, start.tokenizer)
         return cls(start, checkpoint_digest(path), options)
 
@@ -80,7 +80,7 @@ class ReadTeacher(Part):
     def pretrained(self) -> teachers.Teacher:
         """With its pre-training heads, where it has them."""
         encoder, model = model_folder.build(self.start.bert, self.start.head, seed=0)
-        starting_point.assign(encoder.trainable_variables, self.start.weights)
+        initial_state.assign(encoder.trainable_variables, self.start.weights)
         for variable in model.trainable_variables if self.start.head_weights else ():
             if variable.path in self.start.head_weights:
                 variable.assign(self.start.head_weights[variable.path])

@@ -12,15 +12,15 @@ from experiments.beyond.common.task_words import words_in
 from experiments.beyond.elmo.shape import check_elmo_folder
 from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import preflight
-from experiments.training.start.starting_point import BertStart, StartingPoint
+from experiments.training.start.initial_state import BertSource, InitialState
 from official_bert.common.errors import UserError
 from official_bert.objectives import parse_spec
 from official_bert.tokenization.words import WordTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
-class ElmoStart(StartingPoint):
-    """A StartingPoint whose `bert` is an ElmoConfig.
+class ElmoStart(InitialState):
+    """An InitialState whose `bert` is an ElmoConfig.
 
     Attributes:
       loaded: the `ELMo`, which knows the characters of the tokeniser's words.
@@ -32,8 +32,8 @@ class ElmoStart(StartingPoint):
         return self.loaded
 
 
-class NewElmo(StartingPoint):
-    """A StartingPoint of pre-training whose `bert` is an ElmoConfig."""
+class NewElmo(InitialState):
+    """An InitialState of pre-training whose `bert` is an ElmoConfig."""
 
     def encoder(self, config, seed, **options):
         from experiments.beyond.elmo.model import ELMo
@@ -49,11 +49,11 @@ class NewElmo(StartingPoint):
         save_elmo(path, model.encoder)
 
 
-class Elmo(BertStart):
+class Elmo(BertSource):
     """An ELMo, to pre-train (`bert` is an ElmoConfig) or to read the states of."""
 
     rate = LSTM_RATE
-    lacks = BertStart.lacks | {"freeze"}
+    lacks = BertSource.lacks | {"freeze"}
 
     def check_pretraining(self, config):
         if [parse_spec(written)[0] for written in config.objectives] != ["adjacent_words"]:

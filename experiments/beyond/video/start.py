@@ -16,7 +16,7 @@ from experiments.beyond.video.rows import Tokens, VideoRows
 from experiments.beyond.video.task import ASKED
 from experiments.beyond.video.visual_words import VisualWords
 from experiments.training.finetuning.one_shot_models import OneShotModel
-from experiments.training.start import preflight, starting_point
+from experiments.training.start import initial_state, preflight
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
@@ -91,7 +91,7 @@ def learn(config, task, train, logged):
     from official_bert.optimization import WarmupLinearDecay
 
     idea, source = NAMES[config.model], VideoOptions.of(config).init_from
-    start = source and starting_point.load(source)
+    start = source and initial_state.load(source)
     bert = start.config if start else config.bert_config
     tokenizer = start.tokenizer if start else _tokenizer(config, task)
     question, length = tokenizer.encode_masked(QUESTION), config.max_seq_length

@@ -18,7 +18,7 @@ from experiments.beyond.words.options import WordOptions
 from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
 from experiments.training.settings.flops import LSTM_RATE, lstm_flops
 from experiments.training.settings.options import replaced
-from experiments.training.start.starting_point import BertStart
+from experiments.training.start.initial_state import BertSource
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
@@ -29,7 +29,7 @@ CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
 
 @dataclasses.dataclass(frozen=True)
 class WordStart:
-    """The start of a run on word vectors; has the place of a `StartingPoint`.
+    """The start of a run on word vectors; has the place of an `InitialState`.
 
     Attributes:
       name: of `NAMES`.
@@ -90,7 +90,7 @@ class WordStart:
         return 3 * _flops(config, vectors, elmo, 2 if self.pairs else 1, rows * length)
 
 
-class WordVectors(BertStart):
+class WordVectors(BertSource):
     """Given vectors of words, a pre-trained ELMo's, or both."""
 
     has_seeds = True

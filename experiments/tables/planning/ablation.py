@@ -82,7 +82,7 @@ class Variant:
       checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
         seed: nothing is pre-trained.
       learnt: what its kind of start reads and is learnt from the corpus first, anew for each seed
-        (`Start.corpus_cell`); "": nothing.
+        (`ModelSource.corpus_cell`); "": nothing.
       random_init: no training at all: the random weights with which a pre-training of `pretrain`
         and each of `seeds` begins.
     """

@@ -9,7 +9,7 @@ from experiments.tables.planning.step_rate import measured_rate
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
 from experiments.training.settings.config_values import from_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
-from experiments.training.start import starts
+from experiments.training.start import initialization
 
 START_SECONDS = 8.0  # model, compilation and checkpoints of one run
 # Mean pieces of a paragraph and of a question in SQuAD's training data, vocabularies of 8,192 to
@@ -107,7 +107,7 @@ def estimate(
             size = (4 * bert.num_parameters if kept else 0) + 1e5
             work = [(own, 0.0, config.max_seq_length, config.train_batch_size)]
         for own, more, length, rows in work:
-            reached = starts.of(config).rate if measure else rate
+            reached = initialization.of(config).rate if measure else rate
             reached = reached or measured_rate(bert, length, rows, say, config.precision)
             flops, theirs, took = flops + own, theirs + more, took + (own + more) / reached
         found[cell.name] = Estimate(flops, START_SECONDS + took, size, theirs)

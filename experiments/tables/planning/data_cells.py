@@ -11,7 +11,7 @@ from experiments.tables.run.grid import Cell
 from experiments.training.folder.inputs import files_digest
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import changed
-from experiments.training.start import starts
+from experiments.training.start import initialization
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 
@@ -64,7 +64,7 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
             )
         )
     for variant in (v for v in ablation.variants if v.learnt):
-        kind = starts.of(FinetuneConfig(model=variant.checkpoint))
+        kind = initialization.of(FinetuneConfig(model=variant.checkpoint))
         for seed in variant.seeds:
             name, made, options, seconds = kind.corpus_cell(
                 variant.learnt, seed, corpus.do_lower_case

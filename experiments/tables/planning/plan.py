@@ -36,7 +36,7 @@ from experiments.training.settings.config import (
 from experiments.training.settings.config_values import changed
 from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.settings.options import classes_for, flat, replaced
-from experiments.training.start import starts
+from experiments.training.start import initialization
 from official_bert.common.errors import UserError
 from official_bert.objectives import check_direction, parse_spec
 
@@ -198,7 +198,7 @@ class _Planner:
                 changed(config),
                 ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
                 fingerprints=prints,
-                cost=cost.seconds(flops, starts.of(config).rate or RATE),
+                cost=cost.seconds(flops, initialization.of(config).rate or RATE),
                 scored=True,
                 affinity=f"pretrain {bert} {config.objectives}",
                 round=seed,
@@ -226,7 +226,7 @@ class _Planner:
             ]
         # A row without a checkpoint has no pre-training: it is trained anew beside each of the
         # others.
-        kind = starts.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
+        kind = initialization.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
         trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
@@ -289,7 +289,7 @@ class _Planner:
         )
         if not variant.pretrain:
             config = dataclasses.replace(config, model=checkpoints.place(variant.checkpoint))
-        kind = starts.of(config)
+        kind = initialization.of(config)
         if variant.learnt:
             name, *_ = kind.corpus_cell(variant.learnt, pretrain_seed, True)
             config = kind.given(config, {"learnt": f"@{name}"})

@@ -20,9 +20,9 @@ SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"
 
 def gpu():
     """Return the `device_choices.Memory` of the GPU that JAX computes on; None elsewhere."""
-    from experiments.training.step.backend import distribution
+    from experiments.training.step.backend import strategies
 
-    return distribution.memory(distribution.get_strategy("one_device"))
+    return strategies.memory(strategies.get_strategy("one_device"))
 
 
 def measured_rate(
@@ -64,14 +64,14 @@ def _on_gpu(bert, length, batch, precision, memory, say) -> float:
 
 def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
     """Return the seconds of a step of pre-training on JAX, one of a compiled call of several."""
-    from experiments.training.step import jax_distribution
+    from experiments.training.step import jax_strategies
     from experiments.training.step.jax_trainer import JaxTrainer
     from experiments.training.step.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
 
     trainer = JaxTrainer(
         lambda seed: BertPretrainer(bert, seed=seed),
-        jax_distribution.get_strategy("one_device"),
+        jax_strategies.get_strategy("one_device"),
         StepOptions(accumulation=parts, steps_of_a_call=steps),
         precision,
     )

@@ -17,7 +17,7 @@ class Split:
     Args:
       task: of `get_task`.
       name: "train", "dev", ...
-      start: StartingPoint.
+      start: InitialState.
       config: FinetuneConfig.
       examples: those of the split where they are read already.
 
@@ -66,7 +66,7 @@ class FinetuningBatches:
 
     Args:
       config: FinetuneConfig.
-      start: StartingPoint or WordStart.
+      start: InitialState or WordStart.
       split: Split to train on.
       class_weights: float32 [classes], or None.
     """

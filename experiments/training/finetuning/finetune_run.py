@@ -14,7 +14,7 @@ from experiments.training.settings import options
 from experiments.training.start import preflight, reuse_head
 from experiments.training.start.examples import class_weights_of, read_others
 from experiments.training.step import device_choices, loop, session
-from experiments.training.step.backend import distribution
+from experiments.training.step.backend import strategies
 from experiments.training.step.evaluation import TaskEvaluator
 from official_bert.checkpoints import model_folder
 from official_bert.common.files import remove
@@ -24,7 +24,7 @@ def run(kind, config, folder, progress, task, examples):
     """See `runs.finetune`; `folder` is its RunFolder; `kind`, `task` and `examples` are what
     `preflight.finetuning` returned."""
     started = time.perf_counter()
-    strategy = distribution.strategy_of(config)
+    strategy = strategies.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = kind.of_finetuning(config, task, examples)
     preflight.check_model(config, task, start.bert)
@@ -53,7 +53,7 @@ def run(kind, config, folder, progress, task, examples):
     weights = class_weights_of(config, task, train.features)
     feed = finetune_data.FinetuningBatches(config, start, train, weights)
     config, told = device_choices.of_finetuning(
-        config, start.bert, feed, strategy, distribution.memory(strategy)
+        config, start.bert, feed, strategy, strategies.memory(strategy)
     )
     if told and progress:
         commands.say(told)

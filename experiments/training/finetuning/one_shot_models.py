@@ -4,7 +4,7 @@ import time
 
 from experiments.training.finetuning import finetune_report
 from experiments.training.folder.progress import Progress
-from experiments.training.start import starts
+from experiments.training.start import initialization
 from experiments.training.start.examples import read_examples, read_others
 from official_bert.common.errors import UserError
 
@@ -12,7 +12,7 @@ from official_bert.common.errors import UserError
 _STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
 
 
-class OneShotModel(starts.Start):
+class OneShotModel(initialization.ModelSource):
     """A kind of start that trains as it likes.
 
     Attributes:
@@ -21,7 +21,7 @@ class OneShotModel(starts.Start):
     """
 
     head = does = ""
-    lacks = starts.Start.lacks | _STEPWISE
+    lacks = initialization.ModelSource.lacks | _STEPWISE
 
     def accepts(self, options):
         return type(options) in self.takes

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from data_prep.records import open_records
 from data_prep.tasks import get_task
-from experiments.training.folder import trunks
+from experiments.training.folder import shared_prefix
 from experiments.training.settings.config import places
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import sha256_file, state
@@ -73,7 +73,7 @@ def of_pretraining(config, opened) -> Inputs:
                     place = getattr(phase, name)
                     found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
         vocab = config.vocab or find_vocabulary(config.phases[0].records)
-        places = {"vocab": "" if config.init_from else vocab, "trunk": trunks.file(config)}
+        places = {"vocab": "" if config.init_from else vocab, "trunk": shared_prefix.file(config)}
         return found | of_places(config, **places)
 
     def look_again():

@@ -7,7 +7,7 @@ import numpy as np
 from data_prep.records import explained, numpy_batches
 from experiments.training.settings.flops import pretraining_step_flops
 from experiments.training.start.preflight import check_fit
-from experiments.training.step.backend import distribution
+from experiments.training.step.backend import strategies
 from experiments.training.step.session import check_batch_size
 from official_bert.common.errors import UserError
 from official_bert.objectives import objective
@@ -21,7 +21,7 @@ class PretrainingBatches:
 
     Args:
       config: PretrainConfig.
-      start: its StartingPoint.
+      start: its InitialState.
       strategy: where the batches go.
       records: of `preflight.pretraining`.
 
@@ -59,7 +59,7 @@ class PretrainingBatches:
     def take(self, trainer, step, count):
         phase = self.phase(step)
         if self._next_step != step or step == phase.first:
-            self._iterator = distribution.training_batches(
+            self._iterator = strategies.training_batches(
                 phase.records,
                 phase.batch_size,
                 self._seed,

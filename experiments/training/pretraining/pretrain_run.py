@@ -9,7 +9,7 @@ from experiments.training.pretraining import expectation, heldout
 from experiments.training.pretraining.pretrain_feed import PretrainingBatches
 from experiments.training.settings.options import prepared
 from experiments.training.step import device_choices, loop, session
-from experiments.training.step.backend import distribution
+from experiments.training.step.backend import strategies
 from official_bert.common.files import remove
 from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
@@ -19,9 +19,9 @@ def run(kind, config, folder, progress, records, began=None):
     """See `runs.pretrain`; `folder` is its RunFolder, `kind` and `records` are of
     `preflight.pretraining`, `began` is its first moment."""
     started = time.perf_counter()
-    strategy = distribution.strategy_of(config)
+    strategy = strategies.strategy_of(config)
     start = kind.of_pretraining(config)
-    memory = distribution.memory(strategy)
+    memory = strategies.memory(strategy)
     config, chosen, told = device_choices.of_pretraining(
         config, start.bert, records, strategy, memory
     )

@@ -43,7 +43,7 @@ class Part:
 
         Args:
           model: of `official_bert.heads`.
-          start: its StartingPoint.
+          start: its InitialState.
           config: FinetuneConfig.
           head: `Task.head` with the fields of `Options.head`.
           seed: of new weights.
@@ -110,7 +110,7 @@ class Options(Part):
         """Return the arrays that a new encoder begins with.
 
         Args:
-          arrays: of the StartingPoint `start`.
+          arrays: of the InitialState `start`.
           encoder: with random weights.
         """
         return arrays
@@ -133,7 +133,7 @@ class Options(Part):
 
         Args:
           config: PretrainConfig or FinetuneConfig.
-          start: its StartingPoint.
+          start: its InitialState.
           head: `Task.head` of a fine-tuning, None in a pre-training.
         """
         return self

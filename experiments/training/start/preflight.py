@@ -10,8 +10,8 @@ import re
 
 from data_prep.records import open_records
 from data_prep.tasks import get_task
-from experiments.training.folder import inputs, trunks
-from experiments.training.start import starts
+from experiments.training.folder import inputs, shared_prefix
+from experiments.training.start import initialization
 from experiments.training.start.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
@@ -31,13 +31,13 @@ _MAY_DIFFER = {
 def finetuning(config):
     """Return the task of a FinetuneConfig and its examples.
 
-    Returns: (starts.Start, (Task, {split: examples} of all splits that are read; empty where they
+    Returns: (ModelSource, (Task, {split: examples} of all splits that are read; empty where they
       come from TFDS), Inputs).
     Raises:
       UserError: an option, a file, a column, a row or the model is wrong.
     """
     task = _task(config)
-    kind = starts.of(config)
+    kind = initialization.of(config)
     what = f"--config.model={config.model}"
     refuse(config, sorted(kind.lacks), what)
     refuse_options([one for one in config.model_options if not kind.accepts(one)], what)
@@ -116,11 +116,11 @@ def check_model(config, task, bert):
 def pretraining(config):
     """Return the records of each phase of a PretrainConfig, opened.
 
-    Returns: (starts.Start, [(records, held-out records or None)], Inputs).
+    Returns: (ModelSource, [(records, held-out records or None)], Inputs).
     Raises:
       UserError: vocabulary, checkpoint or records are missing, or do not fit together.
     """
-    kind = starts.of(config)
+    kind = initialization.of(config)
     kind.check_pretraining(config)
     if config.init_from:
         bert, tokenizer = peek(config.init_from, "init_from")
@@ -145,7 +145,7 @@ def pretraining(config):
         opened.append((records, heldout))
     read = inputs.of_pretraining(config, opened)
     if config.trunk:
-        trunks.check(config, read)
+        shared_prefix.check(config, read)
     return kind, opened, read
 
 

@@ -1,7 +1,7 @@
 """Parts of training that differ between Keras' backends, chosen by `keras.backend.backend()`.
 
 Loop, checkpoints, run folders, batches of tasks and evaluation are one code. A backend has a
-`Trainer` and a module `distribution`: where training runs, and how batches get there.
+`Trainer` and a module `strategies`: where training runs, and how batches get there.
 """
 
 import keras
@@ -9,10 +9,10 @@ import keras
 from official_bert.common.errors import UserError
 
 if keras.backend.backend() == "tensorflow":
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
     from experiments.training.step.trainer import Trainer
 elif keras.backend.backend() == "jax":
-    from experiments.training.step import jax_distribution as distribution
+    from experiments.training.step import jax_strategies as strategies
     from experiments.training.step.jax_trainer import JaxTrainer as Trainer
 else:
     raise UserError(
@@ -20,4 +20,4 @@ else:
         "where a model of `official_bert.load` has compile and fit (docs/library.md)"
     )
 
-__all__ = ["Trainer", "distribution"]
+__all__ = ["Trainer", "strategies"]

@@ -12,7 +12,7 @@ from jax import lax
 from jax.extend.core import Literal
 
 from experiments.training.step import evaluation
-from experiments.training.step.jax_distribution import in_parts, stacked
+from experiments.training.step.jax_strategies import in_parts, stacked
 from experiments.training.step.train_step import TrainStep
 from experiments.training.step.trainer_state import TrainerState, padded_to_a_multiple
 from official_bert.backend.compiled import jitted

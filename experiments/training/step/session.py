@@ -6,11 +6,11 @@ ends.
 
 import collections
 
-from experiments.training.folder import trunks
+from experiments.training.folder import shared_prefix
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.folder.progress import Progress
 from experiments.training.step import loop
-from experiments.training.step.backend import Trainer, distribution
+from experiments.training.step.backend import Trainer, strategies
 from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.errors import UserError
 
@@ -27,7 +27,7 @@ def make_trainer(config, key, build, strategy, **more):
       **more: other fields of StepOptions.
     """
     if config.deterministic:
-        distribution.make_deterministic()
+        strategies.make_deterministic()
     options = StepOptions(
         weight_decay=config.weight_decay,
         beta_2=config.adam_beta_2,
@@ -63,19 +63,19 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
         options or data, or one of them ended.
     """
     strategy = trainer.strategy
-    if not distribution.same_everywhere(strategy, folder.digest()):
+    if not strategies.same_everywhere(strategy, folder.digest()):
         raise UserError(folder.other_process())
-    folder.write_versions(config.seed, distribution.devices(strategy))
+    folder.write_versions(config.seed, strategies.devices(strategy))
     checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
-    state = loop.restore(trainer, checkpoints, trunks.of(config))
-    if not distribution.same_everywhere(strategy, state.step):
+    state = loop.restore(trainer, checkpoints, shared_prefix.of(config))
+    if not strategies.same_everywhere(strategy, state.step):
         raise UserError("the processes of this run see different checkpoints; share the workdir")
     folder.forget_metrics_after(state.step)
     seconds_before = state.seconds
     show = show and folder.write
     with (
         Progress(folder, state.step, plan.last_step, show, name, began) as progress,
-        distribution.explained(strategy),
+        strategies.explained(strategy),
     ):
         if plan.eval_every > plan.last_step:
             progress.say(

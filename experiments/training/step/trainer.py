@@ -9,7 +9,7 @@ import functools
 import keras
 import tensorflow as tf
 
-from experiments.training.step import distribution, evaluation
+from experiments.training.step import evaluation, strategies
 from experiments.training.step.train_step import TrainStep
 from experiments.training.step.trainer_state import TrainerState, padded_to_a_multiple
 from official_bert.common.errors import UserError
@@ -23,7 +23,7 @@ class Trainer(TrainerState):
     """
 
     def __init__(self, build, strategy, options, precision="float32", seed=0):
-        if options.jit_compile and not distribution.is_default(strategy):
+        if options.jit_compile and not strategies.is_default(strategy):
             raise UserError("jit_compile works with one_device only; TPUs compile without it")
         super().__init__(build, strategy, options, precision, seed)
         if options.jit_compile:
@@ -42,7 +42,7 @@ class Trainer(TrainerState):
         return self.read([self._of_first_replica(table)])
 
     def train_on(self, batch):
-        batch = distribution.distribute_batch(batch, self.strategy)
+        batch = strategies.distribute_batch(batch, self.strategy)
         step = self._compiled(self._step_on_batch, batch, tf.TensorSpec([], tf.int32))
         return self._of_first_replica(step(batch, tf.constant(self._run_seed, tf.int32)))
 
@@ -73,22 +73,22 @@ class Trainer(TrainerState):
 
     def _terms(self, batch):
         terms = functools.partial(evaluation.terms, self.model)  # TPUs take tensors only
-        return distribution.run(self.strategy, terms, batch)
+        return strategies.run(self.strategy, terms, batch)
 
     def _outputs(self, batch):
         def of_replica(batch):
             outputs = self.model(batch, training=False)
             return {name: tf.cast(value, tf.float32) for name, value in outputs.items()}
 
-        return distribution.run(self.strategy, of_replica, batch)
+        return strategies.run(self.strategy, of_replica, batch)
 
     # --- helpers ----------------------------------------------------------------------------
 
     def _on_replicas(self, function, batch):
         """Call a function of each replica's rows; returns a dict a replica of this process."""
-        local = distribution.local_replicas(self.strategy)
+        local = strategies.local_replicas(self.strategy)
         batch = padded_to_a_multiple(batch, local, self.model)
-        batch = distribution.distribute_batch(batch, self.strategy, local)
+        batch = strategies.distribute_batch(batch, self.strategy, local)
         found = self._compiled(function, batch)(batch)
         parts = map(self.strategy.experimental_local_results, found.values())
         return [dict(zip(found, values, strict=True)) for values in zip(*parts, strict=True)]
@@ -103,7 +103,7 @@ class Trainer(TrainerState):
         shape is compiled once, and length buckets keep them few.
         """
         fixed = self.options.fixed_shapes or self.options.jit_compile
-        fixed = fixed or not distribution.is_default(self.strategy)
+        fixed = fixed or not strategies.is_default(self.strategy)
         specs = None if fixed else {name: _open_spec(name, x, batch) for name, x in batch.items()}
         key = (function.__name__, specs and tuple(sorted((n, str(s)) for n, s in specs.items())))
         if key not in self._functions:
@@ -135,7 +135,7 @@ class TensorFlowStep(TrainStep):
         function = functools.partial(self.on_replica, without=without)
         if self.options.jit_compile:
             function = tf.function(function, jit_compile=True, autograph=False)
-        row = distribution.run(self.strategy, function, batch, run_seed, with_metrics)
+        row = strategies.run(self.strategy, function, batch, run_seed, with_metrics)
         return self.strategy.experimental_local_results(row)[0]
 
     def on_replica(self, batch, run_seed, with_metrics, without=()):
@@ -149,7 +149,7 @@ class TensorFlowStep(TrainStep):
         return self.take(micro_batch, run_seed, with_metrics, without)
 
     def _replica(self):
-        if distribution.is_default(self.strategy):
+        if strategies.is_default(self.strategy):
             return 0
         return tf.distribute.get_replica_context().replica_id_in_sync_group
 
@@ -177,7 +177,7 @@ class TensorFlowStep(TrainStep):
         return totals
 
     def _over_replicas(self, values):
-        if distribution.is_default(self.strategy):
+        if strategies.is_default(self.strategy):
             return values
         flat = tf.nest.flatten(values)
         context = tf.distribute.get_replica_context()

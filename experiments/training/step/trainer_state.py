@@ -45,7 +45,7 @@ class TrainerState:
 
     Args:
       build: function of a seed that returns the model with fresh weights.
-      strategy: of `get_strategy` of the backend's `distribution`.
+      strategy: of `get_strategy` of the backend's `strategies`.
       options: StepOptions.
       precision: "float32" or "mixed_bfloat16".
       seed: of the weights and of dropout.

@@ -5,7 +5,7 @@ import pytest
 from experiments.beyond.elmo.shape import ElmoConfig
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import replaced
-from experiments.training.start import starts
+from experiments.training.start import initialization
 from official_bert.common.errors import UserError
 
 
@@ -21,23 +21,23 @@ from official_bert.common.errors import UserError
     ],
 )
 def test_names_and_types(config, kind):
-    assert type(starts.of(config)).__name__ == kind
+    assert type(initialization.of(config)).__name__ == kind
 
 
 def test_folders(tmp_path, monkeypatch):
     def kind(model):
-        return type(starts.of(FinetuneConfig(model=model))).__name__
+        return type(initialization.of(FinetuneConfig(model=model))).__name__
 
     monkeypatch.chdir(tmp_path)
     for folder in ("[model]", "tfidf"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "options.json").touch()
-    assert kind("[model]") == "BertStart" and kind("tfidf") == "Tfidf"
+    assert kind("[model]") == "BertSource" and kind("tfidf") == "Tfidf"
     (tmp_path / "[model]" / "lm_weights.hdf5").touch()
     assert kind("[model]") == "Elmo"
     (tmp_path / "lm_weights.hdf5").touch()
-    assert kind("") == "BertStart" and kind("tfidf") == "Tfidf"  # names, not folders
+    assert kind("") == "BertSource" and kind("tfidf") == "Tfidf"  # names, not folders
     (tmp_path / "[model]" / "other_options.json").touch()
     config = FinetuneConfig(model="[model]", features="elmo")
     with pytest.raises(UserError, match=r"--config.model=\[model\]: no ELMo, which is one"):
-        starts.of(config).check_finetuning(config, None)
+        initialization.of(config).check_finetuning(config, None)

@@ -9,7 +9,7 @@ from experiments.beyond.gpt import recipe as gpt
 from experiments.beyond.gpt.options import GptOptions
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced, value_of
-from experiments.training.start import preflight, starting_point
+from experiments.training.start import initial_state, preflight
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 
@@ -46,7 +46,7 @@ def test_fine_tuning(pretrained, tmp_path):
 
 def test_tokens_of_tasks_are_drawn(pretrained, tmp_path):
     config = config_of(pretrained, tmp_path)
-    start = starting_point.BertStart().of_finetuning(config, None, {})
+    start = initial_state.BertSource().of_finetuning(config, None, {})
     before = start.weights[0]
     after = start.encoder(config, seed=7).embeddings.word_embeddings.numpy()
     changed = np.flatnonzero((before != after).any(axis=1))
@@ -58,7 +58,7 @@ def test_tokens_of_tasks_are_drawn(pretrained, tmp_path):
 
 
 def test_a_head_with_weights_is_the_pretrained_one(data, pretrained, tmp_path):
-    loaded = starting_point.read_model(pretrained, "fine-tuning")
+    loaded = initial_state.read_model(pretrained, "fine-tuning")
     bert = loaded.bert.replaced(prediction_transform=True)
     path = "pretrainer/masked_lm/transform/kernel"
     kernel = np.ones((16, 16), "float32")
@@ -82,7 +82,7 @@ def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = replaced(config_of(pretrained, texts), **fields)
     with pytest.raises(UserError, match=message):
-        bert = starting_point.BertStart().of_finetuning(config, None, {}).bert
+        bert = initial_state.BertSource().of_finetuning(config, None, {}).bert
         preflight.check_model(config, preflight._task(config), bert)
 
 

@@ -13,7 +13,7 @@ from experiments.training.settings import flops
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.flops import LSTM_RATE
-from experiments.training.start import starts
+from experiments.training.start import initialization
 
 
 def test_the_family_at_equal_compute():
@@ -106,5 +106,5 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
 
 def test_lstms_have_a_rate_of_their_own():
     for config in (PretrainConfig(bert=elmo.TINY), FinetuneConfig(model="cbow")):
-        assert starts.of(config).rate == LSTM_RATE
-    assert starts.of(FinetuneConfig()).rate is None
+        assert initialization.of(config).rate == LSTM_RATE
+    assert initialization.of(FinetuneConfig()).rate is None

@@ -9,8 +9,8 @@ from jax import export
 from tiny_steps import LENGTH, PLATFORMS, PRECISIONS, ROWS, STEPS
 
 from experiments.beyond.common import generation
-from experiments.training.step import jax_distribution
-from experiments.training.step.jax_distribution import stacked
+from experiments.training.step import jax_strategies
+from experiments.training.step.jax_strategies import stacked
 from experiments.training.step.jax_trainer import JaxTrainer
 from experiments.training.step.trainer_state import StepOptions
 from tests.beyond.steps import WRITERS
@@ -51,7 +51,7 @@ def test_attention_multiplies_in_half_precision_and_its_softmax_does_not(name, s
 
 def test_pieces_of_words_are_joined_where_their_rows_are():
     build, batch, *_ = STEPS["ELMo"]
-    trainer = JaxTrainer(build, jax_distribution.get_strategy("mirrored"), StepOptions())
+    trainer = JaxTrainer(build, jax_strategies.get_strategy("mirrored"), StepOptions())
     text = trainer.lowered(stacked(iter([batch]), 1, 1, 1)).compile().as_text()
     sent = re.findall(r"= (.*?) (?:all-\w+|collective-permute|reduce-scatter)\(", text)
     assert "f32[" in str(sent) and "s32[" not in str(sent)

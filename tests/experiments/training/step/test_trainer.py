@@ -12,7 +12,7 @@ import tiny_runs
 
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.flops import training_flops
-from experiments.training.step import distribution, session
+from experiments.training.step import session, strategies
 from experiments.training.step.session import check_batch_size, get_trainer
 from experiments.training.step.trainer import Trainer, _open_spec
 from experiments.training.step.trainer_state import StepOptions
@@ -22,7 +22,7 @@ from official_bert.encoder import BertEncoder
 from official_bert.heads import BertTagger
 from official_bert.pretraining import BertPretrainer
 
-ONE = distribution.get_strategy("one_device")
+ONE = strategies.get_strategy("one_device")
 QUIET = tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
@@ -37,7 +37,7 @@ def _trainer(options=None, seed=1, key="pretrain"):
 
 def _iterator(batches):
     stacked = {name: np.stack([b[name] for b in batches]) for name in batches[0]}
-    return distribution.distribute_dataset(tf.data.Dataset.from_tensor_slices(stacked), ONE)
+    return strategies.distribute_dataset(tf.data.Dataset.from_tensor_slices(stacked), ONE)
 
 
 def test_a_cached_trainer_starts_anew_and_compiles_nothing():
@@ -98,22 +98,22 @@ def test_mistakes_are_named(monkeypatch):
     with pytest.raises(UserError, match="not a multiple of 3"):
         check_batch_size(8, ONE, 3)
     with pytest.raises(UserError, match="needs TF_CONFIG"):
-        distribution.get_strategy("multi_worker")
+        strategies.get_strategy("multi_worker")
     for task in ({"type": "worker", "index": 7}, {"type": "worker", "index": "a"}):
         told = {"cluster": {"worker": ["localhost:1"]}, "task": task}
         monkeypatch.setenv("TF_CONFIG", json.dumps(told))
         with pytest.raises(UserError, match=r"needs TF_CONFIG .* (id of worker|base 10: 'a')"):
-            distribution.get_strategy("multi_worker")
+            strategies.get_strategy("multi_worker")
     with pytest.raises(UserError, match="shard=weights is for KERAS_BACKEND=jax"):
-        distribution.strategy_of(PretrainConfig(shard="weights", distribute="mirrored"))
+        strategies.strategy_of(PretrainConfig(shard="weights", distribute="mirrored"))
 
 
 def test_one_replica_is_no_reason_to_pass_by_its_strategy():
     mirrored = tf.distribute.MirroredStrategy(["/cpu:0"])
     for strategy in (ONE, mirrored):
         assert strategy.num_replicas_in_sync == 1
-        assert distribution.run(strategy, lambda: tf.distribute.get_strategy()) is strategy
-    rows = distribution.distribute_batch({"x": np.arange(3)}, mirrored)["x"]
+        assert strategies.run(strategy, lambda: tf.distribute.get_strategy()) is strategy
+    rows = strategies.distribute_batch({"x": np.arange(3)}, mirrored)["x"]
     np.testing.assert_array_equal(mirrored.experimental_local_results(rows)[0], [0, 1, 2])
     with pytest.raises(UserError, match="one_device only"):
         Trainer(lambda s: BertPretrainer(QUIET, seed=s), mirrored, StepOptions(jit_compile=True))
@@ -121,8 +121,8 @@ def test_one_replica_is_no_reason_to_pass_by_its_strategy():
 
 def test_steps_of_processes_are_compared_exactly():
     for step in (19_000, 21_000, 999_000):
-        assert distribution.all_equal(np.full(3, step, np.float32))
-        assert not distribution.all_equal(np.array([step, step, step + 1], np.float32))
+        assert strategies.all_equal(np.full(3, step, np.float32))
+        assert not strategies.all_equal(np.array([step, step, step + 1], np.float32))
 
 
 def test_kept_trainers_are_bounded_by_their_bytes(monkeypatch):
@@ -180,11 +180,11 @@ def test_training_flops_of_base():
 @pytest.mark.parametrize("kind", [tf.errors.UnavailableError, tf.errors.AbortedError])
 def test_a_process_that_was_lost_is_told(monkeypatch, kind):
     def lose():
-        with distribution.explained(ONE):
+        with strategies.explained(ONE):
             raise kind(None, None, "Collective ops is aborted by: /job:worker/replica:0/task:1")
 
     with pytest.raises(kind):  # there is no other process
         lose()
-    monkeypatch.setattr(distribution, "_num_processes", lambda strategy: 2)
+    monkeypatch.setattr(strategies, "_num_processes", lambda strategy: 2)
     with pytest.raises(UserError, match="another process of this run ended, .* Start all of them"):
         lose()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from experiments.training.step.backend import Trainer, distribution
+from experiments.training.step.backend import Trainer, strategies
 from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
@@ -14,7 +14,7 @@ from official_bert.optimization import BertAdamW, WarmupLinearDecay
 from official_bert.pretraining import BertPretrainer
 
 WORDS = "encoder/embeddings/word_embeddings"
-ONE = distribution.get_strategy("one_device")
+ONE = strategies.get_strategy("one_device")
 QUIET = tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
@@ -33,7 +33,7 @@ def _batches(first, last):
     import tensorflow as tf
 
     stacked = {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
-    return distribution.distribute_dataset(tf.data.Dataset.from_tensor_slices(stacked), ONE)
+    return strategies.distribute_dataset(tf.data.Dataset.from_tensor_slices(stacked), ONE)
 
 
 def _train(trainer, calls, **options):

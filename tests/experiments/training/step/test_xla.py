@@ -89,11 +89,11 @@ def _look(path, _):
     )
     rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
 
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
     from official_bert.backend import tensorflow_lstm
 
     tensorflow_lstm.on_processors = lambda: False
-    one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
+    one, mirrored = (strategies.get_strategy(name) for name in ("one_device", "mirrored"))
     found = {name: _under_xla(name, one) for name in STEPS}
     for name in REPLICAS:
         found[f"{name}, mirrored"] = _step(name, mirrored)
@@ -109,9 +109,9 @@ def _look(path, _):
 
 def _look_as_a_worker(path, environment):
     os.environ.update(environment)
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
 
-    workers = distribution.get_strategy("multi_worker")
+    workers = strategies.get_strategy("multi_worker")
     path.write_text(json.dumps({"BERT, multi_worker": _step("BERT", workers)}))
 
 
@@ -127,7 +127,7 @@ def _trainer(name, strategy, **options):
     """Return (Trainer, the arguments of two steps with batches of different numbers)."""
     import tensorflow as tf
 
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
     from experiments.training.step.trainer import Trainer
     from experiments.training.step.trainer_state import StepOptions
 
@@ -135,7 +135,7 @@ def _trainer(name, strategy, **options):
     options = StepOptions(fixed_shapes=True, train_metrics=True, **options, **dict(*more))
     trainer = Trainer(build, strategy, options, "mixed_bfloat16", seed=1)
     batches = [
-        (distribution.distribute_batch({n: k * x for n, x in batch.items()}, strategy),
+        (strategies.distribute_batch({n: k * x for n, x in batch.items()}, strategy),
          tf.constant(k))
         for k in (1, 2)
     ]  # fmt: skip

@@ -3,12 +3,12 @@
 import pytest
 
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
-from experiments.training.start import starts
+from experiments.training.start import initialization
 from official_bert import extension
 from official_bert.extension import Extension
 
 
-class Other(starts.Start):
+class Other(initialization.ModelSource):
     """A kind of start of an extension."""
 
 
@@ -29,25 +29,25 @@ class Sizes:
 @pytest.mark.parametrize(
     ("config", "kind"),
     [
-        (PretrainConfig(), "BertStart"),
+        (PretrainConfig(), "BertSource"),
         (PretrainConfig(bert=Sizes()), "Other"),
-        (FinetuneConfig(), "BertStart"),
-        (FinetuneConfig(model="tiny-wikipedia"), "BertStart"),
+        (FinetuneConfig(), "BertSource"),
+        (FinetuneConfig(model="tiny-wikipedia"), "BertSource"),
         (FinetuneConfig(model="other"), "Other"),
     ],
 )
 def test_names_and_types(config, kind, some):
-    assert type(starts.of(config)).__name__ == kind
+    assert type(initialization.of(config)).__name__ == kind
 
 
 def test_folders(tmp_path, monkeypatch, some):
     def kind(model):
-        return type(starts.of(FinetuneConfig(model=model))).__name__
+        return type(initialization.of(FinetuneConfig(model=model))).__name__
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "[model]").mkdir()
-    assert kind("[model]") == "BertStart"
+    assert kind("[model]") == "BertSource"
     (tmp_path / "[model]" / "x.other").touch()
     assert kind("[model]") == "Other"
     (tmp_path / "x.other").touch()
-    assert kind("") == "BertStart"  # a name, not the working folder
+    assert kind("") == "BertSource"  # a name, not the working folder

@@ -27,7 +27,7 @@ def runs(tmp_path_factory):
     return pickle.loads(path.read_bytes())
 
 
-# Three replicas, as processes: test_distribution_processes.py; four devices on JAX:
+# Three replicas, as processes: test_strategies_processes.py; four devices on JAX:
 # tests/without_tensorflow.
 def test_equals_one_device(runs):
     one, other = runs["one_device"], runs["mirrored_2_accumulated_2"]
@@ -87,9 +87,9 @@ def _all_runs():
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 2,
     )
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
 
-    one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
+    one, mirrored = (strategies.get_strategy(name) for name in ("one_device", "mirrored"))
     quiet = tiny_runs.quiet_bert()
     batches = _batches()
     noisy = tiny_runs.bert()
@@ -134,7 +134,7 @@ def _all_runs():
 def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
     import tensorflow as tf
 
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
     from experiments.training.step.session import get_trainer
     from experiments.training.step.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
@@ -148,7 +148,7 @@ def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
     trainer.set_schedule(1e-3, 4, 25)
     stacked = {name: np.stack([b[name] for b in batches]) for name in batches[0]}
     dataset = tf.data.Dataset.from_tensor_slices(stacked)
-    iterator = distribution.distribute_dataset(dataset, strategy)
+    iterator = strategies.distribute_dataset(dataset, strategy)
     metrics = trainer.train_from(iterator, len(batches))
     return {
         "loss": metrics["loss"].tolist(),

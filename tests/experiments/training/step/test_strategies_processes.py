@@ -64,17 +64,17 @@ def test_a_process_that_has_all_results_may_end_before_others(first, tmp_path):
 
 def _lost(folder, environment, index, first):
     os.environ.update(environment)
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
 
-    strategy = distribution.get_strategy("multi_worker")
-    with distribution.explained(strategy):
-        assert distribution._gathered(strategy, index).tolist() == [0, 1, 2]
+    strategy = strategies.get_strategy("multi_worker")
+    with strategies.explained(strategy):
+        assert strategies._gathered(strategy, index).tolist() == [0, 1, 2]
         (folder / str(index)).touch()
         while len(os.listdir(folder)) < 3:
             time.sleep(0.01)
         if index == first:
             os._exit(7)
-    assert distribution.local_replicas(strategy) == 1
+    assert strategies.local_replicas(strategy) == 1
 
 
 def _worker(data, workdir, environment, index):
@@ -83,11 +83,11 @@ def _worker(data, workdir, environment, index):
 
     config = _config(data, distribute="multi_worker", gradient_accumulation=2)
     pretrain.run(config, workdir, progress=False)
-    from experiments.training.step import distribution
+    from experiments.training.step import strategies
 
-    strategy = distribution.get_strategy("multi_worker")
-    found = {n: distribution.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
-    found["index"] = distribution.same_everywhere(strategy, 19_000 + index // 2)
+    strategy = strategies.get_strategy("multi_worker")
+    found = {n: strategies.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
+    found["index"] = strategies.same_everywhere(strategy, 19_000 + index // 2)
     other = dataclasses.replace(config, learning_rate=1e-3 * (1 + index // 2))
     try:
         pretrain.run(other, workdir.parent / "other", progress=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from data_prep.jobs import commands
 from experiments.training.settings import flops
-from experiments.training.start import preflight, reuse_head, starts
+from experiments.training.start import initialization, preflight, reuse_head
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import state
@@ -24,7 +24,7 @@ _read: collections.OrderedDict = collections.OrderedDict()
 
 
 @dataclasses.dataclass(frozen=True)
-class StartingPoint:
+class InitialState:
     """The model that a run starts from.
 
     Attributes:
@@ -140,7 +140,7 @@ class StartingPoint:
             )
 
 
-class BertStart(starts.Start):
+class BertSource(initialization.ModelSource):
     """A model folder, an imported checkpoint, a preset, or random weights."""
 
     def of_pretraining(self, config):
@@ -153,7 +153,7 @@ class BertStart(starts.Start):
             found = read_model(config.init_from, "pre-training")
             bert = preflight.compatible(config, found.bert, found.tokenizer)
             return dataclasses.replace(found, bert=bert)
-        return StartingPoint(*preflight.new_model(config))
+        return InitialState(*preflight.new_model(config))
 
     def check_finetuning(self, config, task):
         return preflight.shape(config)
@@ -168,7 +168,7 @@ class BertStart(starts.Start):
             found = read_model(config.model, "fine-tuning")
         else:
             tokenizer = load_tokenizer(config.vocab, config.do_lower_case)
-            found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
+            found = InitialState(config.bert_config, tokenizer, _initial_weights(config))
             model_folder.check_vocabulary(found.bert, len(tokenizer.vocab), config.vocab)
         if config.dropout < 0:
             return found
@@ -191,7 +191,7 @@ def _initial_weights(config):
 
 
 def read_model(path, purpose):
-    """Return the StartingPoint that a model folder, an imported checkpoint or a preset is.
+    """Return the InitialState that a model folder, an imported checkpoint or a preset is.
 
     Raises:
       UserError: it cannot be read or has no vocabulary, which `purpose` needs.
@@ -202,7 +202,7 @@ def read_model(path, purpose):
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
         heads = None if loaded.head == "none" else _heads_of(loaded.model)
-        _read[key] = StartingPoint(
+        _read[key] = InitialState(
             loaded.config,
             loaded.tokenizer,
             _arrays(loaded.encoder.trainable_variables),

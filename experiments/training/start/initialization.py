@@ -1,6 +1,6 @@
 """The door into training: which kind of model a configuration starts from.
 
-A run starts from a BERT (`starting_point`), unless an extension's kind is chosen: by a name in
+A run starts from a BERT (`initial_state`), unless an extension's kind is chosen: by a name in
 `model`, by a file in the folder that `model` names, or by the type of `bert`. The differences of a
 kind stand in its own file; nothing else knows it by name.
 """
@@ -16,10 +16,10 @@ from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common.json_files import read_json
 from official_bert.extension import find, names
 
-BERT = "experiments.training.start.starting_point"
+BERT = "experiments.training.start.initial_state"
 
 
-class Start:
+class ModelSource:
     """A kind of start: what training and tables ask of it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Start:
         """Raise UserError where a PretrainConfig asks for what this kind does not have."""
 
     def of_pretraining(self, config):
-        """Return the StartingPoint of a PretrainConfig."""
+        """Return the InitialState of a PretrainConfig."""
         raise NotImplementedError
 
     def check_model(self, folder) -> None:
@@ -78,7 +78,7 @@ class Start:
         raise NotImplementedError
 
     def of_finetuning(self, config, task, examples):
-        """Return what a FinetuneConfig starts from, with the methods of a StartingPoint;
+        """Return what a FinetuneConfig starts from, with the methods of an InitialState;
         `examples`: of the splits that are read already."""
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class Start:
         raise NotImplementedError
 
 
-def of(config) -> Start:
+def of(config) -> ModelSource:
     """Return the kind of start that a PretrainConfig or FinetuneConfig asks for."""
     known = names("starts")
     if not hasattr(config, "model"):
@@ -106,5 +106,5 @@ def of(config) -> Start:
     return _bert()
 
 
-def _bert() -> Start:
-    return importlib.import_module(BERT).BertStart()
+def _bert() -> ModelSource:
+    return importlib.import_module(BERT).BertSource()

@@ -1,6 +1,6 @@
 """Devices of training on JAX: one device, or all of this machine's, each with its rows of a batch.
 
-The twin of `distribution`, which is for TensorFlow. A step is written for the whole batch, and XLA
+The twin of `strategies`, which is for TensorFlow. A step is written for the whole batch, and XLA
 divides it: weights are on every device, rows are split, sums over the batch become sums over
 devices. So any number of devices draws the same dropout masks and takes the same step, but for
 rounding.
@@ -241,7 +241,7 @@ class DeviceBatches:
     """An endless iterator over what says which rows a batch has.
 
     Args:
-      records, batch_size, seed, start: of `jax_distribution.training_batches`.
+      records, batch_size, seed, start: of `jax_strategies.training_batches`.
       strategy: Devices; each has all records.
 
     Attributes:

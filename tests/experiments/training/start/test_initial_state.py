@@ -7,8 +7,8 @@ import pytest
 import tiny_runs
 
 from experiments import pretrain
-from experiments.training.start import starting_point
-from experiments.training.start.starting_point import StartingPoint
+from experiments.training.start import initial_state
+from experiments.training.start.initial_state import InitialState
 from official_bert import BertPretrainer
 from official_bert.common.errors import UserError
 
@@ -16,7 +16,7 @@ from official_bert.common.errors import UserError
 def test_a_next_sentence_head_that_was_never_trained_is_new(data):
     there, model = (BertPretrainer(tiny_runs.bert(), seed=seed) for seed in (1, 2))
     heads = [*there.masked_lm.trainable_variables, *there.next_sentence.trainable_variables]
-    start = StartingPoint(
+    start = InitialState(
         tiny_runs.bert(),
         tokenizer=None,
         head={"head": "pretraining", "objectives": ["masked_lm"]},
@@ -45,10 +45,10 @@ def test_a_model_of_an_earlier_time_is_another(prefix, tmp_path):
         path.write_text("x")
         os.utime(path, (0, 0))
     model = f"{tmp_path}/model[1]{prefix}"
-    before = starting_point._state(model)
-    assert before and before == starting_point._state(model)
+    before = initial_state._state(model)
+    assert before and before == initial_state._state(model)
     older.replace(weights)
-    assert starting_point._state(model) != before
+    assert initial_state._state(model) != before
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Trunks: pre-trainings at a constant rate, from whose ends others go on (warm-up, stable, decay).
+"""The prefix that runs share: a pre-training at a constant rate, from whose end others go on.
 
-A run that names a trunk is, step by step, the run that begins at step 0: rate, records, masks and
-dropout are functions of the step, so only what both would do is not done twice. One trunk gives
-models of several lengths, each with a decay of its own that the trunk does not go through.
+The rate warms up, is stable and decays. A run that names such a trunk is, step by step, the run
+that begins at step 0: rate, records, masks and dropout are functions of the step, so only what both
+would do is not done twice. One trunk gives models of several lengths, each with a decay of its own
+that the trunk does not go through.
 """
 
 import dataclasses
