@@ -1,14 +1,14 @@
 """Cases that tests/beyond adds to tables of the core's tests; none where that folder is absent."""
 
 import importlib
-import importlib.util
+from pathlib import Path
 
 import pytest
 
 
 def added(module: str, name: str, absent):
     """Return an object of a module of tests/beyond, or what stands for it without that folder."""
-    if importlib.util.find_spec("tests.beyond") is None:
+    if not Path(__file__).with_name("beyond").is_dir():
         return absent
     return getattr(importlib.import_module(f"tests.beyond.{module}"), name)
 
