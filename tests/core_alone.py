@@ -1,8 +1,8 @@
 """The core without the guests, in a copy of the tree (`make test-core`).
 
-    python -m tests.core_alone [--without=PATH ...] [pytest arguments]
+    python -m tests.core_alone [pytest arguments]
 
-copies what git tracks without `experiments/beyond` and `tests/beyond`, imports every module there,
+copies the tree without `experiments/beyond` and `tests/beyond`, imports every module there,
 runs pytest with the arguments, and a table in miniature. An editable install would serve the
 deleted folders from the original tree, so each Python of the copy drops its finder.
 """
@@ -42,14 +42,11 @@ sys.exit(bool(broken or outside))
 
 
 def copy(folder: Path, without=BEYOND) -> Path:
-    """Copy the tracked files of the tree, without some folders, into `folder`/tree.
+    """Copy the files of the tree, without some folders, into `folder`/tree.
 
     Returns: the copy's root.
     """
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    for name in filter(None, listed.stdout.split("\0")):
+    for name in _names():
         left_out = any(name == path or name.startswith(f"{path}/") for path in without)
         if (source := ROOT / name).is_file() and not left_out:
             (target := folder / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +54,19 @@ def copy(folder: Path, without=BEYOND) -> Path:
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(_SITE)
     return folder / "tree"
+
+
+def _names() -> list[str]:
+    """Return the files of the tree: what git tracks, in an unpacked sdist all but what was made."""
+    if not (ROOT / ".git").exists():
+        made = (".venv*", "runs", "site", "dist", ".cache")
+        files = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+        kept = (path for path in files if not any(Path(path.parts[0]).match(m) for m in made))
+        return [path.as_posix() for path in kept if "__pycache__" not in path.parts]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return listed.stdout.strip("\0").split("\0")
 
 
 def python(root: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
