@@ -96,7 +96,9 @@ def main():
     parser.add_argument("--lengths", type=_lengths, default="128,512")
     parser.add_argument("--tokens", type=int, default=16_384, help="of a step")
     parser.add_argument("--more_tokens", type=int, default=0, help="of further steps; 0: of none")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each, 16 steps a turn")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="turns of each, a compiled call a turn"
+    )
     parser.add_argument("--peak_tflops", type=float, default=989.0, help="an H100's in bfloat16")
     parser.add_argument("--scale", default="gpu", help="of the tables")
     parser.add_argument("--workers", type=int, default=0, help="of the tables; 0: as configured")

@@ -23,8 +23,8 @@ def sizes(layers, width, heads):
     }
 
 
-def jax_trainer(shape, precision):
-    """Return this project's JaxTrainer on one device, for a BERT of the shape."""
+def jax_trainer(shape, precision, **options):
+    """Return this project's JaxTrainer on one device; `options`: fields of StepOptions."""
     import os
 
     os.environ["KERAS_BACKEND"] = "jax"
@@ -41,7 +41,7 @@ def jax_trainer(shape, precision):
     return JaxTrainer(
         lambda seed: BertPretrainer(config, seed=seed),
         jax_strategies.get_strategy("one_device"),
-        StepOptions(),
+        StepOptions(**options),
         "mixed_bfloat16" if precision == "bfloat16" else "float32",
     )
 
