@@ -10,14 +10,14 @@ os.environ["KERAS_BACKEND"] = "jax"
 from turns import arguments, jax_trainer, random_batch, sizes, take_turns
 
 from experiments.training.settings.flops import pretraining_step_flops
-from experiments.training.step import device_choices, jax_distribution
+from experiments.training.step import device_choices, jax_strategies
 from official_bert import named_config
 
 shape, _, precision = arguments()
 bert = named_config("base", **sizes(*shape[:3]))
 # Steps of one compiled call, as a run chooses them.
 at_once = 16
-if jax_distribution.memory(jax_distribution.get_strategy("one_device")):
+if jax_strategies.memory(jax_strategies.get_strategy("one_device")):
     flops = pretraining_step_flops(bert, ("masked_lm", "next_sentence"), *shape[3:])
     at_once = device_choices.steps_of_a_call(flops)
 trainer = jax_trainer(shape, precision, steps_of_a_call=at_once)
