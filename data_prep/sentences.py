@@ -105,6 +105,11 @@ def split_files(
     paths = _expand(inputs)
     layout = sources.find_layout(paths, layout, reading.get("text_field", ""))
     reading = Reading(layout, language, **reading)
+    for name in ("text_field", "document_column"):
+        if getattr(reading, name) and layout != "rows":
+            raise UserError(
+                f"--{name} is of rows, JSON Lines or Parquet; {paths[0]} is read as {layout}"
+            )
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]

@@ -214,7 +214,7 @@ def main(argv):
     options = flags.FLAGS
     source = named([*argv[1:], *filter(None, [options.records])])
     read = [source] if isinstance(source, str) else source
-    check_outputs(read, outputs=[options.plot], overwrite=options.overwrite)
+    check_outputs(read, files=[options.plot], overwrite=options.overwrite)
     if options.examples:
         print(show(source, options.vocab, options.examples) + "\n")
     values = statistics(source, options.limit)

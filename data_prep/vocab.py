@@ -250,7 +250,7 @@ def main(argv) -> None:
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
     inputs, outputs = [*places_of(FLAGS.input), *paths], [FLAGS.output, record]
-    check_outputs(inputs, outputs=outputs, overwrite=True)
+    check_outputs(inputs, files=outputs, overwrite=True)
     if not FLAGS.overwrite:
         if all(map(storage.exists, outputs)):
             # With two commands at once, one may write the vocabulary last, the other its record.

@@ -151,9 +151,7 @@ def main(_):
         options = command_flags.values(on_task)
         print(on_task(**options, task_options=task_options_from_flags())[1])
         return
-    check_outputs(
-        [values.model, values.records], outputs=[values.output], overwrite=values.overwrite
-    )
+    check_outputs([values.model, values.records], files=[values.output], overwrite=values.overwrite)
     metrics = run(**command_flags.values(run))
     print(json.dumps(metrics, indent=2))
     if values.output:

@@ -61,7 +61,7 @@ def run(
       UserError: the model is not fine-tuned, a row has other fields than the task needs, or the
         output is there already.
     """
-    check_outputs([model, input], outputs=[output], overwrite=overwrite)
+    check_outputs([model, input], files=[output], overwrite=overwrite)
     predictor = Predictor(model, batch_size, task_options)
     if format in _OFFICIAL:
         return _whole_file(model, predictor, input, output, task_options, overwrite)

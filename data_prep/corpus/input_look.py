@@ -124,8 +124,9 @@ def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
         return "most documents are a single sentence, which has no next one (" + (
             "is a line a document? data_prep.sentences --documents=lines splits it)"
             if several
-            else "leave blank lines between documents alone; where rows of JSON Lines or Parquet "
-            "were sentences, data_prep.sentences --document_column= joins those of a document)"
+            else "take out the blank lines between sentences of one document; where rows of JSON "
+            "Lines or Parquet were sentences, data_prep.sentences --document_column= joins those "
+            "of a document)"
         )
     return ""
 

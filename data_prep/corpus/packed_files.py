@@ -104,6 +104,10 @@ class _Content(io.RawIOBase):
             count = self._content.readinto(buffer)
         except UserError:
             raise
+        except OverflowError as error:
+            raise UserError(
+                f"{self._path}: {error} of {self._name}; if that is right, unpack it before"
+            ) from None
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             raise DamagedFile(
                 f"{self._path} is a damaged or truncated {self._name} file: {error}"
@@ -178,7 +182,7 @@ class _Frames(_Pieces):
             self._frame = frame = self._new_frame()
             self._size, self._frames = _FIRST_BYTES, self._frames + 1
             if self._frames > _MOST_FRAMES + self._given // _LEAST_OF_FRAMES:
-                raise ValueError(f"{self._frames:,} frames hold {self._given:,} bytes")
+                raise OverflowError(f"{self._frames:,} frames hold {self._given:,} bytes")
         elif frame.needs_input and not self._has_more(_ANY):
             raise EOFError("it ends within a frame")
         end = self._at + self._size if frame.needs_input else self._at

@@ -19,9 +19,11 @@ from data_prep.corpus.packed_files import is_plain, open_bytes
 from official_bert.common.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
+_MARKS = re.compile(b"\\A(?:%b)+" % BYTE_ORDER_MARK)  # joined files may begin with several
 _LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for all memory
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 _MOST_SEEN = 1 << 24  # bytes by which an encoding is advised
+_MARKS_IN_WORDS = re.compile(rb"[a-z][\x81-\x84\x86-\x90\x95\x98\x9a-\x9f]")
 _NOT_WINDOWS = set("\udc81\udc8d\udc8f\udc90\udc9d")  # no letters of CP1252
 INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are not UTF-8
 
@@ -63,7 +65,7 @@ def decode_lines(
     lines, in_utf8 = iter(lines), False
     for number, line in enumerate(lines, 1):
         if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
+            line = _MARKS.sub(b"", line)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -93,9 +95,13 @@ def _way_to_utf8(line: bytes, more: Iterator[bytes], in_utf8: bool) -> str:
     strange = re.findall("[\udc80-\udcff]", text)
     if in_utf8 or len(re.findall("[^\0-\x7f\udc80-\udcff]", text)) > len(strange):
         return "other letters of the file are; mend the line"
-    # In western Europe few letters have marks; in other alphabets most are not ASCII.
+    if b"\0" in content:
+        return "it has zeros between its letters, as UTF-16 has: iconv -f UTF-16LE (or BE) -t UTF-8"
+    # In western Europe few letters have marks; in other alphabets most are not ASCII. DOS and old
+    # Macs have most of these letters where Windows has marks.
     few = len(re.findall(rb"[\x80-\xff]", content)) <= len(re.findall(rb"[A-Za-z]", content))
-    western = few and _NOT_WINDOWS.isdisjoint(strange)
+    marks = len(_MARKS_IN_WORDS.findall(content)) > len(re.findall(rb"[\xc0-\xff]", content))
+    western = few and not marks and _NOT_WINDOWS.isdisjoint(strange)
     known = "for example with: iconv -f CP1252 -t UTF-8"
     other = "from the encoding that it was written in: iconv -f ENCODING -t UTF-8"
     return f"convert the file, {known if western else other}"

@@ -15,6 +15,7 @@ def check_outputs(
     inputs: Iterable[str | os.PathLike] = (),
     *,
     outputs: Iterable[str | os.PathLike] = (),
+    files: Iterable[str | os.PathLike] = (),
     work: Iterable[str | os.PathLike] = (),
     overwrite: bool = False,
 ) -> None:
@@ -27,13 +28,17 @@ def check_outputs(
         no harm.
       outputs: files and folders that the command makes whole (`files.beside`); what stands there is
         renamed with `overwrite` alone.
+      files: outputs that are files.
       work: folders that are written to piece by piece.
 
     Raises:
-      UserError: an output is an input, lies in one or around one, or would be one the next time; or
-        something stands there.
+      UserError: an output is an input, lies in one or around one, or would be one the next time; a
+        file's name ends as a folder's; or something stands there.
     """
-    outputs, work = list(filter(_counts, outputs)), list(filter(_counts, work))
+    outputs, work = list(filter(_counts, (*outputs, *files))), list(filter(_counts, work))
+    for path in map(str, files):
+        if path.endswith(("/", os.sep)):
+            raise UserError(f"{path} names a folder, and a file is written; leave out what ends it")
     for source in filter(_counts, inputs):
         for output in (*outputs, *work):
             if how := _relation(source, output, output in outputs):

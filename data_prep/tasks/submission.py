@@ -175,7 +175,7 @@ def main(_) -> None:
     runs = [path for path in runs if os.path.isdir(path)]
     scores = dev_scores(runs)
     paths = find_predictions(runs)
-    check_outputs(paths, outputs=[values.output], overwrite=values.overwrite)
+    check_outputs(paths, files=[values.output], overwrite=values.overwrite)
     missing = write_zip(paths, values.output, values.allow_missing, values.overwrite)
     print(f"{values.output}: {len(paths)} files")
     if missing:

@@ -60,7 +60,8 @@ def import_google(
         raise UserError(
             f"{prefix}: its tensors are called as in TensorFlow 2 (.../{_OF_TENSORFLOW_2}), by the "
             "objects of the code that wrote them (the Model Garden's?); the published models are "
-            "there in TensorFlow 1's format and on the Hugging Face hub"
+            "there in TensorFlow 1's format and on the Hugging Face hub, and transformers 4 has "
+            "a script for your own (convert_bert_original_tf2_checkpoint_to_pytorch.py)"
         )
     tokenizer = find_tokenizer(vocab, prefix.parent, do_lower_case)
     own = transfer.rooted(sorted(bundle.shapes), _TABLE, "bert/", prefix)

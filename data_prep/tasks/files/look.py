@@ -32,6 +32,13 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
 _MOST_NAMED, _MOST_LISTED = 8, 30  # columns
 _MOST_ABOVE = 20  # lines in which a header is looked for
+# How files begin whose columns no option can name.
+_NO_TABLE = {
+    "<!doctype html": "a web page, as where a link leads to a page about a file; get the file",
+    "<?xml": "XML; write a table of it, with named columns",
+    "__label__": "fastText's (labels and a text a line); write a table of it, whose first line is "
+    "label and text, with a tab between",
+}
 _said: set[str] = set()
 
 
@@ -222,7 +229,8 @@ def json_format(lines: reading.Lines, path: str) -> str:
     given = [line.strip() for line in lines.first if line.strip()]
     first, named = given[0] if given else "", ending(path)
     if named in ("jsonl", "ndjson"):
-        return "json" if first.startswith("[") else "jsonl"
+        whole = first.startswith("[") and (len(given) == 1 or not first.endswith("]"))
+        return "json" if whole else "jsonl"
     if named != "json" and not re.match(r'\[\s*(\{|\]|$)|\{\s*("|\}|$)', first):
         return ""
     if len(given) == 1 and not lines.is_stream:
@@ -278,6 +286,9 @@ def _first_there(columns, wanted) -> tuple[str, ...] | None:
 
 def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> Table:
     first = next(filter(str.strip, lines.first), "")
+    for start, told in _NO_TABLE.items() if not texts and format != "lines" else ():
+        if first.lstrip().lower().startswith(start):
+            raise UserError(f"{lines.name} is {told}")
     if "\r" in first and len(lines.first) == 1:
         raise UserError(
             f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
@@ -340,7 +351,7 @@ def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:
     for place in range(1, min(_MOST_ABOVE, len(lines.first))):
         values = (_first_values(lines, one, place) for one in delimiters)
         if lines.first[place].strip() and any(_first_there(each, wanted) for each in values):
-            kind = "Excel's" if above.startswith("sep=") else "no header:"
+            kind = "Excel's" if above.lstrip('"').lower().startswith("sep=") else "no header:"
             raise UserError(
                 f"{lines.name}: line {place + 1} names the columns, and above it stands {kind} "
                 f"{shorten(above, 40)}; delete what is above line {place + 1}"

@@ -165,7 +165,9 @@ def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
       UserError: a line is not a JSON object.
     """
     for number, line in lines:
-        row = parse_json(line, f"{lines.name} line {number}") if line.strip() else None
+        where, row = f"{lines.name} line {number}", None
+        if line.strip():
+            row = _object(parse_json(line, where, None), where)
         yield number, whole_characters(row, line)
 
 
@@ -177,14 +179,20 @@ def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
     """
     text = "\n".join(line for _, line in lines)
     value = whole_characters(parse_json(text, lines.name, None), text)
-    for number, row in enumerate(_rows_of(value, lines.name), 1):
-        match row:
-            case [str() as text, dict() as entities]:  # as spaCy's training data
-                row = {"text": text, **entities}
-        if not isinstance(row, dict):
-            found = f"expected a JSON object, not {shorten(row)}"
-            raise UserError(f"{lines.name} object {number}: {found}")
-        yield number, row
+    rows = _rows_of(value, lines.name)
+    if rows and all(isinstance(row, dict) and {"context", "qas"} <= row.keys() for row in rows):
+        rows = [{"paragraphs": rows}]  # of SQuAD's JSON the paragraphs alone
+    for number, row in enumerate(rows, 1):
+        yield number, _object(row, f"{lines.name} object {number}")
+
+
+def _object(row, where: str) -> dict:
+    match row:
+        case [str() as text, dict() as entities]:  # as spaCy's training data
+            return {"text": text, **entities}
+        case dict():
+            return row
+    raise UserError(f"{where}: expected a JSON object, not {shorten(row)}")
 
 
 def _rows_of(value, name: str) -> list:
@@ -204,7 +212,7 @@ def _rows_of(value, name: str) -> list:
     words = value.get("tokens", value.get("words", [[]]))
     if isinstance(words, list) and all(isinstance(word, str) for word in words):
         return [value]  # a sentence, not a column of them
-    if kinds == {list}:
+    if kinds == {list} and "paragraphs" not in value:
         if all(isinstance(row, dict) for rows in value.values() for row in rows):
             raise UserError(
                 f"{name}: it holds {', '.join(value)}, each a list of objects; write each of them "

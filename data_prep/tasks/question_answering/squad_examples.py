@@ -51,8 +51,9 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     unknown = [example.id for example in examples if example.answers is None]
     if need_answers and unknown:
         raise UserError(
-            f"{path} question {unknown[0]} has no answers ({len(unknown)} questions have none); "
-            "only a test file may lack them"
+            f"{path} question {unknown[0]} has no answers ({len(unknown)} questions have none), "
+            'which are read from answers: [{"text": ..., "answer_start": ...}]; only a test file '
+            "may lack them"
         )
     return examples
 

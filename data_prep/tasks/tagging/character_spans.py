@@ -13,7 +13,7 @@ from official_bert.tokenization.word_groups import word_spans
 
 # (text, entities) in the order in which they are looked for.
 FIELDS = (
-    *(("text", name) for name in ("label", "labels", "entities", "spans")),
+    *(("text", name) for name in ("label", "labels", "entities", "spans", "ents")),
     ("data", "annotations"),
 )
 

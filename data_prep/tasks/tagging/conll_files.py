@@ -4,6 +4,7 @@
 
 import dataclasses
 import itertools
+import re
 import sys
 
 from data_prep.corpus import parquet_files
@@ -16,6 +17,14 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 
 WORDS = ("tokens", "words")
+# How files of annotation tools begin that hold words and entities in another way.
+_TOOLS = (
+    (re.compile(r"#FORMAT=WebAnno"), "INCEpTION's (or WebAnno's) TSV"),
+    (re.compile(r'\{\s*"%(TYPES|FEATURE|VIEWS|FLAGS)'), "INCEpTION's UIMA CAS as JSON"),
+    (re.compile(r"<\?xml|<xmi:"), "XML, as UIMA's CAS (INCEpTION's XMI)"),
+    (re.compile(r"T\d+\t\S+ \d+ \d+"), "brat's marks beside a text"),
+    (re.compile(r'[\[{\s]*"(id|doc_key)":[^\[]*"(paragraphs|sentences)":'), "a tool's own JSON"),
+)
 _HINT = "; --task_options.word_column= and --task_options.tag_column= name others"
 
 
@@ -197,6 +206,12 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Tab
     lines = None
     if path == "-" or not parquet_files.is_parquet(path):
         lines = reading.Lines(path)
+        beginning = "\n".join(lines.first).lstrip()
+        if tool := next((name for start, name in _TOOLS if start.match(beginning)), ""):
+            raise UserError(
+                f"{lines.name} is {tool}; export it as CoNLL 2003 (a word and its tag a line), or "
+                "as JSON with a text and its entities by characters (start, end, label)"
+            )
         is_text = not format and not look.json_format(lines, path)
         of_tokens = is_text and (tagged or is_token_a_line(lines, path, layout))
         if format == "conll" or of_tokens:

@@ -95,7 +95,7 @@ def write(path, words, vectors, overwrite: bool = False) -> None:
 def main(argv) -> None:
     del argv
     inputs = [*places_of(FLAGS.input), *expand_inputs(FLAGS.input)]
-    check_outputs(inputs, outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
+    check_outputs(inputs, files=[FLAGS.output], overwrite=FLAGS.overwrite)
     words, vectors = learn(FLAGS.input, **command_flags.values(learn))
     write(FLAGS.output, words, vectors, FLAGS.overwrite)
     print(f"{FLAGS.output}: {len(words):,} words, {vectors.shape[1]} numbers each")

@@ -14,9 +14,16 @@ from official_bert.tokenization.vocabulary import MOST_PIECES
 MOST_GROWTH = 1000  # times; what SentencePiece calls nmt_nfkc makes 18 characters of one
 MOST_STEPS = 100
 MOST_WORD_CHARACTERS = 1000  # WordPiece takes time with more than the square of a word
-MOST_REPEATS = 3  # in an alternative of a pattern
+MOST_REPEATS = 2  # without end in an alternative of a pattern
 
-_TOKEN = re.compile(r"\\.|\[(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\{\d+(?:,\d*)?\}|.", re.DOTALL)
+# What opens a group, how often something is repeated (`a++` gives nothing back), and all else.
+_OPEN = r"\((?:\?(?:[a-z-]*[:)]|<?[=!]|>|<\w+>))?"
+_TOKEN = re.compile(
+    rf"\\[pP]\{{[^}}]*\}}|\\.|\[(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|{_OPEN}|[*+?][?+]?|\{{\d*,?\d*\}}|.",
+    re.DOTALL,
+)
+_ENDLESS, _FIXED = re.compile(r"[*+]\??|\{\d+,\}"), re.compile(r"\{\d+\}")
+_REPEAT = re.compile(r"[*+?][?+]?|\{\d*,?\d*\}")
 
 
 def check(contents: dict[str, Any], where: str) -> None:
@@ -56,25 +63,37 @@ def check(contents: dict[str, Any], where: str) -> None:
 
 
 def backtracks(pattern: str) -> bool:
-    """Return whether a group that repeats or has alternatives is itself repeated, or many repeats
-    stand behind each other: such patterns are tried in ways without number."""
-    repeats, groups, ended, count = False, [], False, 0
+    """Return whether what varies is itself repeated (a group that repeats or has alternatives), or
+    many repeats without end stand behind each other: such patterns are tried in ways without
+    number."""
+    groups, varies, ended, count = [], False, False, 0
+    before, atom = "", ""  # what was repeated last, if only that stands since; what is repeated now
     for token in _TOKEN.findall(pattern):
-        if token in "*+" or len(token) > 1 and token[0] == "{":
-            count += 1
-            if ended or count > MOST_REPEATS:
+        if _REPEAT.fullmatch(token):
+            if ended and token[0] != "?":
                 return True
-            repeats = True
-        ended = False
-        if token == "(":
-            groups.append(repeats)
-            repeats = False
+            if _ENDLESS.fullmatch(token):
+                count += 1
+                if count > MOST_REPEATS or atom == before:
+                    return True
+                before = atom
+            varies = varies or not _FIXED.fullmatch(token)
+            ended, atom = False, ""
+            continue
+        before, ended = "" if atom else before, False
+        atom = token
+        if token[0] == "(":
+            if token[-1] != ")":  # which sets an option
+                groups.append(varies)
+                varies = False
+            atom = ""
         elif token == ")" and groups:
-            ended, repeats = repeats, groups.pop() or repeats
-        elif token == "|" and groups:
-            repeats = True
+            ended, varies = varies, groups.pop() or varies
+            atom = pattern  # a group, which no other repeat is of
         elif token == "|":
-            count = 0
+            varies = varies or bool(groups)
+            before = atom = ""
+            count = count if groups else 0
     return False
 
 
