@@ -27,23 +27,28 @@ def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
     with _opened(path) as table:
         of_bytes = [field.name for field in table.schema_arrow if "binary" in str(field.type)]
         for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
-            for row in _as_python(batch):
+            for row in _as_python(batch, path):
                 yield row | {name: _as_text(row[name]) for name in of_bytes if name in row}
 
 
-def _as_python(batch) -> list[dict]:
+def _as_python(batch, path: str) -> list[dict]:
     """Return the rows of a batch; nanoseconds, which Python's times have not, as text."""
     try:
         return batch.to_pylist()
     except ValueError:
         import pyarrow
 
-        text = pyarrow.string()
-        fields = [
-            each.with_type(text) if "[ns" in str(each.type) else each for each in batch.schema
-        ]
-        table = pyarrow.Table.from_batches([batch])
-        return table.cast(pyarrow.schema(fields)).to_pylist()
+        found = pyarrow.Table.from_batches([batch])
+        for place, each in enumerate(batch.schema):
+            if "[ns" in str(each.type):
+                if pyarrow.types.is_nested(each.type):
+                    raise UserError(
+                        f"{path}: the column {each.name} has times in nanoseconds inside of "
+                        f"{each.type}; write them in microseconds"
+                    ) from None
+                text = found.column(place).cast(pyarrow.string())
+                found = found.set_column(place, each.name, text)
+        return found.to_pylist()
 
 
 def _as_text(value):

@@ -24,7 +24,7 @@ from data_prep.corpus import parquet_files, text_layout, tfds_corpora
 from data_prep.corpus.input_look import look, other_format
 from data_prep.corpus.text_files import text_lines
 from official_bert.common.errors import UserError, check_choice, first_of
-from official_bert.common.json_files import whole_characters
+from official_bert.common.json_files import shorten, whole_characters
 
 LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
 
@@ -226,8 +226,9 @@ def _json_texts(lines, fields: list[str], source: str) -> Iterator[tuple[object,
             )
         if not isinstance(row.get(fields[0], 0), str | None):
             raise UserError(
-                f"{source} line {number}: no text in the field {fields[0]!r}; the fields are "
-                f"{first_of(row, 30)} (--text_field)"
+                f"{source} line {number}: no text in the field {fields[0]!r}"
+                + (f", but {shorten(row[fields[0]])}" if fields[0] in row else "")
+                + f"; the fields are {first_of(row, 30)} (--text_field)"
             )
         yield row[fields[1]] if fields[1:] else number, row[fields[0]] or ""
 

@@ -239,6 +239,10 @@ def test_outputs_are_looked_at_before_any_work(tmp_path, monkeypatch):
     check_outputs(outputs=["out.tsv"], overwrite=True)
     with pytest.raises(UserError, match="^out.tsv exists already; .* or pass --overwrite, which"):
         check_outputs(outputs=["out.tsv"])
+    with pytest.raises(UserError, match="^new.txt/ names a folder, and a file is written"):
+        check_outputs(files=["new.txt/"])
+    check_outputs(files=["new.txt"], outputs=["new/"])
+    assert os.listdir() == ["out.tsv"]
     (tmp_path / "sub").mkdir()
     check_outputs(outputs=["sub"])  # an empty folder
     monkeypatch.chdir(tmp_path / "sub")

@@ -41,7 +41,27 @@ LOWER, BYTES = {"type": "Lowercase"}, {"type": "ByteLevel"}
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
 GPT4 += r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-USUAL = [GPT2, GPT4, " {2,}", r"\s+|\w+", r"\d{1,3}(?=(\d{3})\b)", r"[()*+|]+", r"\(a\)+", "(ab)+"]
+GPT4_AGAIN = r"[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+GPT4_O = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{M}]*[\p{Ll}\p{Lo}\p{M}]+(?i:'s|'t)?|\s*[\r\n]+"
+DIGITS = r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"
+ENDLESS = [r"(a?){30}b", r"a*a*[bc]", r"\s+\s+$", r"(a{1,3})*b", r"(?:x+?)+y", r"(a+)*?b",
+           r"\p{N}{1,3}+x", r"(?<n>a+)+b", "a+a?a+", "a*b*c*d"]  # fmt: skip
+USUAL = [
+    GPT2,
+    GPT4,
+    GPT4_AGAIN,
+    GPT4_O,
+    DIGITS,
+    r"\w+@\w+",
+    "a+b|a+c",
+    r"\p{L}+\p{N}+",
+    " {2,}",
+    r"\s+|\w+",
+    r"\d{1,3}(?=(\d{3})\b)",
+    r"[()*+|]+",
+    r"\(a\)+",
+    "(ab)+",
+]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +93,11 @@ def test_what_asks_for_too_much_is_refused_at_once(contents, message):
 @pytest.mark.parametrize("pattern", USUAL)
 def test_usual_patterns_are_read(pattern):
     assert not bounds.backtracks(pattern)
+
+
+@pytest.mark.parametrize("pattern", ENDLESS)
+def test_patterns_that_are_tried_without_end_are_found(pattern):
+    assert bounds.backtracks(pattern)
 
 
 def test_usual_steps_are_read():

@@ -317,6 +317,8 @@ class TextClassification(SplitTask, SequenceClassification):
                 raise UserError(
                     f"{where}: label {name!r} is not among {whose} "
                     f"({', '.join(map(str, self.labels[:20]))}); leave it out, or train on it"
+                    + f" (labels are cut at {self.label_separator!r}; "
+                    "--task_options.label_separator= says another)" * isinstance(label, tuple)
                 )
 
 

@@ -286,9 +286,10 @@ def _first_there(columns, wanted) -> tuple[str, ...] | None:
 
 def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> Table:
     first = next(filter(str.strip, lines.first), "")
-    for start, told in _NO_TABLE.items() if not texts and format != "lines" else ():
+    for start, told in _NO_TABLE.items() if format != "lines" else ():
         if first.lstrip().lower().startswith(start):
-            raise UserError(f"{lines.name} is {told}")
+            lines_too = "; --format=lines takes every line for a text" * texts
+            raise UserError(f"{lines.name} is {told}{lines_too}")
     if "\r" in first and len(lines.first) == 1:
         raise UserError(
             f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"

@@ -214,6 +214,8 @@ def _rows_of(value, name: str) -> list:
         return [value]  # a sentence, not a column of them
     if kinds == {list} and "paragraphs" not in value:
         if all(isinstance(row, dict) for rows in value.values() for row in rows):
+            if len(value) == 1:
+                return next(iter(value.values()))
             raise UserError(
                 f"{name}: it holds {', '.join(value)}, each a list of objects; write each of them "
                 "into a file of its own"

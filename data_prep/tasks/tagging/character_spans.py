@@ -16,10 +16,12 @@ FIELDS = (
     *(("text", name) for name in ("label", "labels", "entities", "spans", "ents")),
     ("data", "annotations"),
 )
+_KINDS = ("label", "type", "tag", "entity_group", "entity")  # of an object
 
 
 def words_and_tags(row: dict, fields: tuple[str, str], where: str) -> tuple[list, list] | None:
-    """Return the words of a row and their tags; None of a row that its annotator rejected.
+    """Return the words of a row and their tags; None of a row that its annotator rejected, or has
+    not seen.
 
     Args:
       fields: of FIELDS.
@@ -33,6 +35,8 @@ def words_and_tags(row: dict, fields: tuple[str, str], where: str) -> tuple[list
     text, marked = row[fields[0]], row[fields[1]]
     if fields == FIELDS[-1]:
         text, marked = _of_label_studio(row, where)
+        if marked is None:
+            return None
     field({"text": text}, "text", str, where)
     words = word_spans(text)
     tags, starts, ends = ["O"] * len(words), [a for a, _ in words], [b for _, b in words]
@@ -49,12 +53,13 @@ def words_and_tags(row: dict, fields: tuple[str, str], where: str) -> tuple[list
 
 def _entity(entity: list | dict, text: str, where: str) -> tuple[int, int, str]:
     """Return the characters of an entity and its kind."""
-    stated = None
+    stated, marked = None, entity
     if isinstance(entity, dict):
         stated, kinds = entity.get("text"), entity.get("labels")
-        kind = kinds[0] if isinstance(kinds, list) and len(kinds) == 1 else entity.get("label")
-        entity = [entity.get(f"{n}_offset", entity.get(n)) for n in ("start", "end")] + [kind]
-    match entity:
+        named = (entity[name] for name in _KINDS if name in entity)
+        kind = kinds[0] if isinstance(kinds, list) and len(kinds) == 1 else next(named, None)
+        marked = [entity.get(f"{n}_offset", entity.get(n)) for n in ("start", "end")] + [kind]
+    match marked:
         case [int() as start, int() as end, str() as kind] if (
             0 <= start < end <= len(text) and kind
         ):
@@ -70,7 +75,7 @@ def _entity(entity: list | dict, text: str, where: str) -> tuple[int, int, str]:
     )
 
 
-def _of_label_studio(row: dict, where: str) -> tuple[object, list]:
+def _of_label_studio(row: dict, where: str) -> tuple[object, list | None]:
     done = [
         each for each in list_of(row, "annotations", dict, where) if not each.get("was_cancelled")
     ]
@@ -78,5 +83,7 @@ def _of_label_studio(row: dict, where: str) -> tuple[object, list]:
         raise UserError(f"{where}: {len(done)} annotations of one text; leave one of them")
     texts = field(row, "data", dict, where)
     text = texts.get("text", next((t for t in texts.values() if isinstance(t, str)), None))
-    results = list_of(done[0], "result", dict, where) if done else []
+    if not done:
+        return text, None
+    results = list_of(done[0], "result", dict, where)
     return text, [each.get("value") for each in results if each.get("type") == "labels"]

@@ -34,7 +34,10 @@ def make(tmp_path):
         (f"<doc id=1 url=x>\n{SENTENCE}\n</doc>\n" * 9, "WikiExtractor's output"),
         (f"{SENTENCE}\r\r{SENTENCE}\r" * 9, "carriage returns alone"),
         (f"{SENTENCE}\n" * 9, "it is one document.*It has 1 documents of 9.0 sentences of 4 words"),
-        (f"{SENTENCE}\n\n" * 9, "are a single sentence.*leave blank lines.*--document_column="),
+        (
+            f"{SENTENCE}\n\n" * 9,
+            "are a single sentence.*take out the blank lines.*--document_column=",
+        ),
         (
             f"The {SENTENCE}. The {SENTENCE}.\n\n" * 9,
             "are a single sentence.*--documents=lines splits it",

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 
 import pytest
 from corpora import documents
@@ -119,6 +120,10 @@ def test_rows_that_are_sentences_are_joined_by_a_column(tmp_path, kind):
     assert counts["a.txt"]["empty"] == 1
     with pytest.raises(UserError, match=r"no field 'dok'.*doc, text.*\(--document_column\)"):
         split_files(str(path), tmp_path / "out2", document_column="dok")
+    (tmp_path / "page.txt").write_text("A page.\n\nOf text.\n")
+    for option in ("document_column", "text_field"):
+        with pytest.raises(UserError, match=f"--{option} is of rows.*page.txt is read as files"):
+            split_files(str(tmp_path / "page.txt"), tmp_path / "o", "files", **{option: "doc"})
     alone = split_files(str(path), tmp_path / "out3")
     assert alone["a.txt.gz"]["documents"] == 5
     told = report({"a": alone["a.txt.gz"] | {"documents": 40, "sentences": 40}})
@@ -139,6 +144,9 @@ def test_parquet(tmp_path):
     counts = split_files(str(path), tmp_path / "out", text_field="body")
     assert list(documents(str(tmp_path / "out" / "a.txt.gz"))) == ROWS_EXPECTED
     assert counts["a.txt.gz"]["documents"] == 2
+    (tmp_path / "lists.jsonl").write_text('{"text": ["a", "b"]}\n')
+    with pytest.raises(UserError, match=r"no text in the field 'text', but \["):
+        split_files(str(tmp_path / "lists.jsonl"), tmp_path / "out2")
     with pytest.raises(UserError, match="has no field 'text'; it has body, n"):
         split_files(str(path), tmp_path / "out2")
 
@@ -166,6 +174,21 @@ def test_bytes_of_parquet_that_are_utf8_are_text(tmp_path):
     ]  # fmt: skip
     (one, *_) = parquet_files.rows(str(tmp_path / "a.parquet"), ["plain"])
     assert one == {"plain": "Café"}
+
+
+def test_nanoseconds_of_parquet_need_no_pandas(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    kinds = (pyarrow.timestamp("ns"), pyarrow.duration("ns"), pyarrow.time64("ns"))
+    columns = {str(kind): pyarrow.array([1_000_000_001], kind) for kind in kinds}
+    parquet.write_table(pyarrow.table({"text": ["a"]} | columns), tmp_path / "a.parquet")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (row,) = parquet_files.rows(str(tmp_path / "a.parquet"))
+    assert row["text"] == "a" and row["timestamp[ns]"] == "1970-01-01 00:00:01.000000001"
+    inner = pyarrow.array([[1_000_000_001]], pyarrow.list_(kinds[0]))
+    parquet.write_table(pyarrow.table({"when": inner}), tmp_path / "b.parquet")
+    with pytest.raises(UserError, match="column when has times in nanoseconds inside of list"):
+        list(parquet_files.rows(str(tmp_path / "b.parquet")))
 
 
 GERMAN = """\

@@ -96,6 +96,9 @@ def test_frames_behind_each_other_are_one_file(tmp_path, kind):
     assert list(text_lines(str(tmp_path / "a"))) == ["one"] + ["two"] * 50_000
     (tmp_path / "a").write_bytes(pack(b"one\n") + bytes(8))
     assert list(text_lines(str(tmp_path / "a"))) == ["one"]
+    (tmp_path / "a").write_bytes(pack(b"") * 20_000)
+    with pytest.raises(UserError, match=f"a: 10,001 frames hold 0 bytes of {kind}; if that is"):
+        list(text_lines(str(tmp_path / "a")))
     (tmp_path / "a").write_bytes(pack(b"one\n") + b"something else")
     with pytest.raises(UserError, match=f"a is a damaged or truncated {kind} file"):
         list(text_lines(str(tmp_path / "a")))
@@ -153,6 +156,12 @@ def test_bytes_that_are_not_utf8(tmp_path):
         ("Сад у реки\n\n".encode("cp1251"), "iconv -f ENCODING "),
         ("河边的旧磨坊 mill\n".encode("gb18030"), "iconv -f ENCODING "),
         ("das alte Haus am Fl\x81\xe1chen\n", "iconv -f ENCODING "),  # of DOS
+        ("Schöne Grüße, süß\n".encode("mac-roman"), "iconv -f ENCODING "),
+        ("un café crème, ça va\n".encode("mac-roman"), "iconv -f ENCODING "),
+        ("c\x9cur d\x92\xe9t\xe9\x85 na\xefve \x96 br\xfbl\xe9\n", "iconv -f CP1252 "),
+        ("It\x92s \x93fine\x94 \x96 don\x92t\x85\n", "iconv -f CP1252 "),
+        ("好吃的汤\n汤\n".encode("utf-16-le"), "iconv -f UTF-16LE "),
+        ("好吃的汤\n汤\n".encode("utf-16-be"), "iconv -f UTF-16LE .or BE"),
         ("Größe\nAbc\n".encode() + b"Gr\xf6sse\n", "other letters of the file are; mend the line"),
         (b"Gr\xf6sse\n" + "Größe süß\n".encode(), "other letters of the file are; mend the line"),
     ],

@@ -434,6 +434,17 @@ def test_errors(write, tmp_path, train, options, message):
         task_of(write, tmp_path, train, **options).examples("train")
 
 
+@pytest.mark.parametrize("name", ["NA", "None", "null", "nan", "N/A"])
+def test_a_class_that_other_libraries_take_for_nothing(write, name):
+    for file in ("a.csv", "a.jsonl"):
+        rows = [("x", name), ("y", "b")]
+        lines = ["text,label", *map(",".join, rows)]
+        if file == "a.jsonl":
+            lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+        task = get_task("text_classification", write(file, "\n".join(lines)), dev_fraction=0.0)
+        assert task.labels == sorted([name, "b"])
+
+
 def test_sample_tasks_of_the_quickstart():
     for name, labels in (("sms_spam", 2), ("snli", 3)):
         task = get_task("text_classification", data_dir=f"data_prep/sample/tasks/{name}")

@@ -127,6 +127,7 @@ def test_what_is_in_doubt_is_refused(write, name, content, message):
             r'a.csv: line 2 names.*Excel.s "sep=;"; delete what is',
         ),
         ("a.csv", "sep=,\ntext,label\nx,1\n", "line 2 names the columns"),
+        ("a.csv", '"sep=;"\ntext;label\nx;1\n', "line 2 names.*Excel's"),
         ("a.tsv", "sep=\t\ntext\tlabel\nx\t1\n", "line 2 names the columns"),
         (
             "a.csv",
@@ -148,6 +149,23 @@ def test_lines_above_the_header_are_named(write, name, content, message):
     if name != "a.txt":  # which may be plain lines
         with pytest.raises(UserError, match=message):
             list(get_task("text_classification", text_column="text").inputs(path).rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("<!DOCTYPE html>\n<html>Sign in</html>\n", "a.csv is a web page"),
+        ('<?xml version="1.0"?>\n<rows/>\n', "a.csv is XML"),
+        ("__label__1 a text\n__label__2 b\n", "a.csv is fastText's"),
+    ],
+)
+def test_what_is_no_table_is_named(write, content, message):
+    with pytest.raises(UserError, match=message):
+        get_task("text_classification", write("a.csv", content)).examples("train")
+    task = get_task("text_classification", text_column="text")
+    with pytest.raises(UserError, match=f"{message}.*--format=lines takes"):
+        list(task.inputs(write("a.csv", content)).rows)
+    assert list(task.inputs(write("a.csv", content), "lines").rows)
 
 
 def test_long_lists_of_columns_are_shortened(write):

@@ -99,7 +99,7 @@ def test_halves_of_surrogate_pairs_become_the_replacement_character(write):
 
 
 def test_lines_of_a_stream_are_those_of_a_file(write):
-    content = "\ufeffcafé\r\n\nend".encode()
+    content = "\ufeff\ufeffcafé\r\n\nend".encode()
     expected = [(1, "café"), (2, ""), (3, "end")]
     assert list(text_files.decode_lines(io.BytesIO(content), "standard input")) == expected
     assert list(reading.read_lines(write("a.txt", content))) == expected

@@ -35,14 +35,15 @@ def test_training_questions_without_their_answer_are_counted(write, tmp_path, ca
             question("a"),
             question("b", answer="cow", start=2),
             question("c", answer="cat", start=3),
+            question("d", answer="THE ", start=3),
         ),
     )
     task = get_task("squad_v1.1", data_dir=str(tmp_path))
     assert [example.id for example in task.examples("train")] == ["a"]
-    assert task.notes["train"]["answers_not_found"] == 2
-    told = 'question b, "cow" stated at 2, found nowhere'
+    assert task.notes["train"]["answers_not_found"] == 3
+    told = 'question b, "cow" stated at 2, found nowhere (1 of them would be in another case'
     assert (
-        f"2 training questions left out, whose answer is not in the paragraph; the first: {told}"
+        f"3 training questions left out, whose answer is not in the paragraph; the first: {told}"
         in capsys.readouterr().err
     )
 

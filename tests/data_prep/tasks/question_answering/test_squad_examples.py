@@ -64,6 +64,15 @@ def test_parquet_of_datasets(tmp_path):
     assert [e.answers for e in found] == [("in the hills",), ("Mill",)]
 
 
+def test_paragraphs_alone_are_squads_json(write):
+    paragraph = json.loads(nested(question()))["data"][0]["paragraphs"][0]
+    for content in ([paragraph] * 2, {"data": [paragraph]}, {"paragraphs": [paragraph]}):
+        path = write("a.json", json.dumps(content))
+        assert {e.answers for e in squad_examples.read(path)} == {("in the hills",)}
+        rows = get_task("squad_v1.1").inputs(path).rows
+        assert {example.question for _, example in rows} == {"q?"}
+
+
 @pytest.mark.parametrize("pair", [f"q?\t{CONTEXT}\n", f"question,context\nq?,{CONTEXT}\n"])
 def test_questions_of_a_table(write, pair):
     ((_, example),) = get_task("squad_v1.1").inputs(write("a.txt", pair)).rows

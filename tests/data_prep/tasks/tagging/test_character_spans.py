@@ -13,13 +13,18 @@ OBJECTS = [{"start": 0, "end": 10, "label": "PER"}, {"start": 18, "end": 22, "la
 OFFSETS = [{"id": 1, "label": k, "start_offset": s, "end_offset": e} for s, e, k in TUPLES]
 STUDIO = [{"start": s, "end": e, "text": TEXT[s:e], "labels": [k]} for s, e, k in TUPLES]
 RESULT = [{"value": value, "type": "labels"} for value in STUDIO]
+TYPES = [{"start": e["start"], "end": e["end"], "type": e["label"]} for e in OBJECTS]
+GROUPS = [{"start": s, "end": e, "entity_group": k, "word": TEXT[s:e]} for s, e, k in TUPLES]
 TOKENS = [{"text": "Mira", "start": 0, "end": 4, "id": 0}]
 ROWS = {
     "doccano": {"id": 0, "text": TEXT, "label": TUPLES},
     "doccano, labels": {"text": TEXT, "labels": TUPLES},
     "doccano, entities": {"id": 0, "text": TEXT, "entities": OFFSETS, "relations": []},
     "Prodigy": {"text": TEXT, "tokens": TOKENS, "spans": OBJECTS, "answer": "accept"},
+    "spaCy, a Doc": {"text": TEXT, "ents": OBJECTS, "sents": [], "tokens": TOKENS},
     "spaCy": [TEXT, {"entities": TUPLES}],
+    "one of this project's": {"text": TEXT, "entities": TYPES},
+    "a pipeline of transformers": {"text": TEXT, "entities": GROUPS},
     "Label Studio": {"data": {"text": TEXT}, "annotations": [{"result": RESULT}]},
     "Label Studio, other field": {
         "data": {"id": 3, "review": TEXT},
@@ -38,10 +43,25 @@ def read(write, content, name="a.json"):
 @pytest.mark.parametrize("kind", ROWS)
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
 def test_every_tool(write, kind, name):
-    if (kind, name) != ("spaCy", "a.jsonl"):  # whose lists are JSON as a whole
-        for document in read(write, [ROWS[kind]] * 2, name):
-            assert document.sentences == (("Mira", "Okada", "visits", "Oslo", "."),)
-            assert document.tags == (TAGS,)
+    for document in read(write, [ROWS[kind]] * 2, name):
+        assert document.sentences == (("Mira", "Okada", "visits", "Oslo", "."),)
+        assert document.tags == (TAGS,)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=A\n1-1\t0-1\tA\tPER\n", "INCEpTION's .*TSV"),
+        ("a.json", '{\n "%TYPES": {},\n "%FEATURE_STRUCTURES": []}', "UIMA CAS as JSON"),
+        ("a.xmi", '<?xml version="1.0"?>\n<xmi:XMI/>\n', "XML, as UIMA's"),
+        ("a.ann", "T1\tPER 0 4\tMira\n", "brat's"),
+        ("a.json", '[{"id": 0, "paragraphs": []}]', "a tool's own JSON"),
+        ("a.jsonl", '{"doc_key": "a", "sentences": [["A"]], "ner": [[]]}', "a tool's own JSON"),
+    ],
+)
+def test_other_forms_of_tools_are_named(write, name, content, message):
+    with pytest.raises(UserError, match=f"{message}.*; export it as CoNLL 2003"):
+        get_task("conll2003", write(name, content)).examples("train")
 
 
 def test_a_tool_that_lists_classes(write):
@@ -81,7 +101,8 @@ def test_words_are_tagged_by_overlap(write, entities, tags):
         ({"text": 3, "label": []}, "text must be a text, not 3"),
         ({"text": TEXT, "label": [STUDIO[0] | {"start": 1}]}, 'is "Mira Okada", and its charac'),
         ({"data": {"text": TEXT}, "annotations": [{"result": []}] * 2}, "2 annotations of one"),
-        ({"data": {"n": 3}, "annotations": []}, "text must be a text"),
+        ({"data": {"n": 3}, "annotations": [{"result": []}]}, "text must be a text"),
+        ({"data": {"text": TEXT}, "annotations": []}, "a.json has no sentences"),
         ({"title": TEXT}, "words and their tags.*or text with entities by characters"),
     ],
 )
