@@ -16,7 +16,7 @@ MOST_STEPS = 100
 MOST_WORD_CHARACTERS = 1000  # WordPiece takes time with more than the square of a word
 MOST_REPEATS = 2  # without end in an alternative of a pattern
 
-# A token opens a group, says how often something is repeated (`a++` gives nothing back), or is else.
+# A token opens a group, says how often something is repeated (`a++` gives nothing back), or else.
 _OPEN = r"\((?:\?(?:[a-z-]*[:)]|<?[=!]|>|<\w+>))?"
 _TOKEN = re.compile(
     rf"\\[pP]\{{[^}}]*\}}|\\.|\[(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|{_OPEN}|[*+?][?+]?|\{{\d*,?\d*\}}|.",
