@@ -32,7 +32,6 @@ from data_prep.pretraining import token_store as token_stores
 from data_prep.pretraining.record_options import RecordOptions
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
-from official_bert.tokenization.library import byte_pair_files
 from official_bert.tokenization.reference import Rules
 
 # Contents of the folder of work; all else that a user puts there stays.
@@ -93,7 +92,7 @@ def create(
     _check_suits(tokenizer, vocab_path, chosen)
     store_options = token_stores.store_options(inputs, vocab_path, chosen)
     options = store_options | dataclasses.asdict(chosen)
-    # Between A and B: 1, in RoBERTa 2, and 0 in rows without a B.
+    # Between A and B; 0 in rows without a B.
     options["separators"] = 0 if chosen.packing == "single" else tokenizer.separators
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
@@ -143,15 +142,16 @@ def _finished(output, options) -> dict | None:
 
 
 def _check_suits(tokenizer, path, chosen):
-    if path.endswith(byte_pair_files.VOCAB_FILE):
+    if tokenizer.second_file:
         raise UserError(
-            f"{path}: its merges are in a second file, and records keep one; "
-            f"official_bert.BytePairTokenizer({path!r}).write(FOLDER) makes one of both"
+            f"{path}: a part of the vocabulary is in {tokenizer.second_file}, and records keep one "
+            f"file; official_bert.tokenization.load_tokenizer({path!r}).write(FOLDER) makes one of "
+            "both"
         )
     if chosen.segmented and tokenizer.kind != "word_piece":
         raise UserError(f"segmented: only WordPiece makes every ideograph a token, {path} does not")
-    if (chosen.do_whole_word_mask or chosen.spans) and tokenizer.kind == "word_end_byte_pair":
-        raise UserError(f"{path}: its pieces say where words end only; whole words are not masked")
+    if chosen.do_whole_word_mask or chosen.spans:
+        _ = tokenizer.continues  # or why not
 
 
 def _warn_of_stripped_marks(inputs, chosen, tokenizer):

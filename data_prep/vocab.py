@@ -12,13 +12,11 @@ Layout: large vocabularies have the ids of the released ones, [PAD] 0, [unused0]
 20,000) just [PAD] [UNK] [CLS] [SEP] [MASK] 0 to 4. Then come the single characters by code point,
 then all other pieces, most used first, as in the released vocabularies.
 
-    python -m data_prep.vocab --kind=byte_pair --input='corpus/*.gz' --vocab_size=50265 \\
-        --output=tokenizer.json
-
-learns RoBERTa's kind by the library `tokenizers`.
+Of the `learners` of an extension --kind chooses another one than WordPiece.
 """
 
 import functools
+import os
 import re
 import sys
 import time
@@ -28,7 +26,6 @@ from collections.abc import Iterable, Mapping
 from absl import flags
 
 from data_prep.corpus import input_look, languages, shares
-from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags, commands, storage
@@ -37,7 +34,8 @@ from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common.errors import UserError
-from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
+from official_bert.extension import find, names
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, kind_of
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
 
 _LARGE_VOCAB = 20_000  # from here on the layout of the released vocabularies
@@ -243,9 +241,9 @@ def main(argv) -> None:
     del argv
     start = time.monotonic()
     paths = expand_inputs(FLAGS.input)
-    names = ("kind", "vocab_size", "do_lower_case", "strip_accents", "num_unused", "invalid_utf8")
-    names += ("character_coverage", "language_exponent")
-    options = {name: FLAGS[name].value for name in names}
+    recorded = ("kind", "vocab_size", "do_lower_case", "strip_accents", "num_unused")
+    recorded += ("invalid_utf8", "character_coverage", "language_exponent")
+    options = {name: FLAGS[name].value for name in recorded}
     input_look.look(paths)  # says what is not text before all of it is read
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
@@ -259,7 +257,7 @@ def main(argv) -> None:
             return
         for path in outputs:
             storage.check_free(path)
-    learn = _learn_byte_pairs if FLAGS.kind == "byte_pair" else _learn_word_pieces
+    learn = _learn_word_pieces if FLAGS.kind == BertTokenizer.kind else _learn_others
     tokenizer = learn(paths)
     storage.check_unchanged(paths, options["inputs"])
     digest = storage.write_tokenizer(FLAGS.output, tokenizer, FLAGS.overwrite)
@@ -267,16 +265,18 @@ def main(argv) -> None:
     print(f"made in {time.monotonic() - start:.1f} s")
 
 
-def _learn_byte_pairs(paths):
+def _learn_others(paths):
     for name in ("num_unused", "character_coverage", "language_exponent", "strip_accents"):
         if FLAGS[name].value != FLAGS[name].default:
-            raise UserError(f"--{name} is of WordPieces, not of --kind=byte_pair")
-    if not FLAGS.output.endswith(".json"):
+            raise UserError(f"--{name} is of WordPieces, not of --kind={FLAGS.kind}")
+    file_name = kind_of(FLAGS.kind).file_name
+    if not FLAGS.output.endswith(os.path.splitext(file_name)[1]):
         raise UserError(
-            f"--output={FLAGS.output}: byte pairs are written as JSON; call it tokenizer.json"
+            f"--output={FLAGS.output}: --kind={FLAGS.kind} is read by the end of its name; call it "
+            f"{file_name}"
         )
-    tokenizer = learn_byte_pairs(paths, FLAGS.vocab_size, FLAGS.invalid_utf8, True)
-    print(f"{FLAGS.output}: {tokenizer.vocab_size:,} pieces, {len(tokenizer.merges):,} merges")
+    tokenizer = find("learners", FLAGS.kind)(paths, FLAGS.vocab_size, FLAGS.invalid_utf8, True)
+    print(f"{FLAGS.output}: {tokenizer.vocab_size:,} pieces")
     return tokenizer
 
 
@@ -299,7 +299,8 @@ def _define_flags() -> None:
     flags.DEFINE_string("input", None, "Text files or globs, plain or compressed.", required=True)
     flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
-    flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")
+    kinds = BertTokenizer.kind, *names("learners")
+    flags.DEFINE_enum("kind", BertTokenizer.kind, kinds, "Of the vocabulary.")
     command_flags.define(learn_vocab, ("vocab_size", "do_lower_case"), least={"num_unused": 0})
     command_flags.define(count_words, invalid_utf8=INVALID_UTF8)
     flags.DEFINE_bool("overwrite", False, "Rename what stands at --output to NAME.~1~ first.")

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from official_bert.predict import load as load
     from official_bert.pretraining import BertPretrainer as BertPretrainer
     from official_bert.tokenization import BertTokenizer as BertTokenizer
-    from official_bert.tokenization import BytePairTokenizer as BytePairTokenizer
-    from official_bert.tokenization import SentencePieceTokenizer as SentencePieceTokenizer
-    from official_bert.tokenization import WordEndTokenizer as WordEndTokenizer
 
 _HOME_OF = {
     "BertConfig": "config",
@@ -42,9 +39,6 @@ _HOME_OF = {
     "save": "checkpoints.model_folder",
     "UserError": "common.errors",
     "BertTokenizer": "tokenization",
-    "BytePairTokenizer": "tokenization",
-    "SentencePieceTokenizer": "tokenization",
-    "WordEndTokenizer": "tokenization",
 }
 # Names that a `.keras` file may hold.
 _OF_KERAS = {

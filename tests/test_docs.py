@@ -31,10 +31,7 @@ MODULES = [
     "official_bert.encoder",
     "official_bert.heads",
     "official_bert.optimization",
-    "official_bert.tokenization.library.byte_pair",
     "official_bert.tokenization.tokenizer",
-    "official_bert.tokenization.library.word_end_byte_pair",
-    "official_bert.tokenization.words",
 ]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.!?"]
 VOCAB += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]

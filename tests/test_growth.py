@@ -27,8 +27,7 @@ from data_prep.tasks.question_answering.squad_metrics import f1
 from official_bert import BertTokenizer, UserError
 from official_bert.common.json_files import parse_json
 from official_bert.tokenization import reference
-from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model
-from tests.tiny import VOCAB
+from tests.tiny import VOCAB, foreign
 from tests.tiny_inputs import PACKS
 
 SMALL, LARGE = 1 << 12, 1 << 15  # characters; a window of the splitters is smaller
@@ -76,18 +75,13 @@ def refusing(function):
 
 
 @functools.cache
-def pieces():
-    from official_bert.tokenization import SentencePieceTokenizer
-
-    pytest.importorskip("sentencepiece")
-    return SentencePieceTokenizer(sentence_piece_model())
+def tokenizer():
+    return BertTokenizer([*VOCAB, "##a", "##aa", "aa", "!", "<", "ref", "中"])
 
 
 @functools.cache
-def tokenizer(kind):
-    if kind == "byte_pair":
-        return byte_pairs(["Ġthe", "dog", "aa", "!!", "ab"])
-    return BertTokenizer([*VOCAB, "##a", "##aa", "aa", "!", "<", "ref", "中"])
+def others_tokenizer():
+    return foreign(tokenizer().vocab)
 
 
 def task_file(task, name, content):
@@ -141,13 +135,10 @@ FUNCTIONS = {
     "whole files": lines(text_layout.whole_file),
     "lines": lines(text_layout.each_line),
     "WordPiece, reference": lambda text: reference.tokenize(text, set("a!中"), True),
-    "WordPiece": lambda text: tokenizer("word_piece").encode(text),
-    "WordPiece, a batch": lambda text: tokenizer("word_piece").encode_batch([text]),
-    "WordPiece, offsets": lambda text: tokenizer("word_piece").encode_with_offsets(text),
-    "byte pairs": lambda text: tokenizer("byte_pair").encode(text),
-    "byte pairs, offsets": lambda text: tokenizer("byte_pair").encode_with_offsets(text),
-    "unigram": lambda text: pieces().encode(text),
-    "unigram, offsets": lambda text: pieces().encode_with_offsets(text),
+    "WordPiece": lambda text: tokenizer().encode(text),
+    "WordPiece, a batch": lambda text: tokenizer().encode_batch([text]),
+    "WordPiece, offsets": lambda text: tokenizer().encode_with_offsets(text),
+    "WordPiece of others": lambda text: others_tokenizer().encode_with_offsets(text),
     "JSON": refusing(lambda text: parse_json(text, "a text")),
     "JSON, a string": refusing(lambda text: parse_json(json.dumps(text), "a text")),
     "CoNLL": task_file("conll2003", "train.txt", lambda text: text),
@@ -165,13 +156,8 @@ ONCE = {"columns", *(f"frames, {kind}" for kind in PACKS)}  # which no pattern c
 
 
 # Which take some microseconds a character.
-LONG = {name for name in FUNCTIONS if "offsets" in name or "unigram" in name} | {
-    "WordPiece",
-    "WordPiece, reference",
-    "byte pairs",
-    "SQuAD",
-    "answers",
-}
+LONG = {name for name in FUNCTIONS if "WordPiece" in name} - {"WordPiece, a batch"}
+LONG |= {"SQuAD", "answers"}
 
 
 def seconds(function, text, times=1):
@@ -205,12 +191,14 @@ def ratio(function, pattern, most, share):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_time_grows_with_the_text(name):
-    function = FUNCTIONS[name]
+    patterns = ["a"] if name in ONCE else PATTERNS
+    check(FUNCTIONS[name], 4 if name in LONG else 1, patterns)
+
+
+def check(function, share, patterns=PATTERNS):
     function("a b")  # what it loads once
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        share = 4 if name in LONG else 1
-        patterns = ["a"] if name in ONCE else PATTERNS
         found = {repr(pattern): too_long(function, pattern, share) for pattern in patterns}
     slow = {pattern: round(times) for pattern, times in found.items() if times}
     assert not slow, f"times as long for 8 times the text: {slow}"

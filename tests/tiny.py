@@ -47,3 +47,11 @@ def assert_equal_weights(found, expected):
         np.testing.assert_array_equal(
             keras.ops.convert_to_numpy(variable), keras.ops.convert_to_numpy(expected[name]), name
         )
+
+
+def foreign(vocab):
+    """Return another library's tokeniser with BERT's pieces and steps."""
+    from official_bert.tokenization import BertTokenizer, ForeignTokenizer
+    from official_bert.tokenization.library import own_json
+
+    return ForeignTokenizer(own_json.fast_tokenizer(BertTokenizer(vocab)))

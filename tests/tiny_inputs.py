@@ -308,22 +308,15 @@ def _read_arrays(folder: Path) -> dict[str, bytes]:
 
 
 def _make_vocabulary(name: str, folder: Path) -> None:
-    from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model
+    from tests.tiny import foreign
 
-    tokenizer = byte_pairs(["Ġthe", "dog"])
     if name == "vocab.txt":
         (folder / name).write_text("\n".join(VOCAB))
-    elif name == "tokenizer.json":
-        tokenizer.write(folder)
-    elif name == "vocab.json":
-        (folder / name).write_text(json.dumps({p: i for i, p in enumerate(tokenizer.vocab)}))
-        merges = "".join(f"{left} {right}\n" for left, right in tokenizer.merges)
-        (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}")
     else:
-        (folder / name).write_bytes(sentence_piece_model())
+        foreign(VOCAB).write(folder)
 
 
-def _read_vocabulary(name: str, folder: Path) -> list[int]:
+def read_vocabulary(name: str, folder: Path) -> list[int]:
     from official_bert.tokenization import load_tokenizer
 
     tokenizer = load_tokenizer(folder / name)
@@ -395,9 +388,8 @@ def _inputs() -> dict[str, Input]:
         rows[layout] = Input(make, read, halves=halves)
     for kind, pack in PACKS.items():
         rows[kind] = Input(lambda f, p=pack: files(text=p(_LINES))(f), _read_lines, checked="*")
-    for name in ("vocab.txt", "tokenizer.json", "vocab.json", "spiece.model"):
-        make, read = part(_make_vocabulary, name), part(_read_vocabulary, name)
-        rows[name] = Input(make, read, slow=name == "spiece.model")
+    for name in ("vocab.txt", "tokenizer.json"):
+        rows[name] = Input(part(_make_vocabulary, name), part(read_vocabulary, name))
     return rows | _of_guests()
 
 

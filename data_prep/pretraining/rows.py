@@ -225,8 +225,12 @@ class _Vocabulary:
         self.size = tokenizer.vocab_size
         self.pad, self.cls = tokenizer.pad_id, tokenizer.cls_id
         self.sep, self.mask = tokenizer.sep_id, tokenizer.mask_id
+        self._tokenizer = tokenizer
+
+    @functools.cached_property
+    def continues(self):
         # Entry i + size is entry i inside a word (`SegmentedEncoder`).
-        self.continues = np.concatenate([tokenizer.continues, np.ones(self.size, bool)])
+        return np.concatenate([self._tokenizer.continues, np.ones(self.size, bool)])
 
 
 @functools.lru_cache(maxsize=2)

@@ -277,7 +277,7 @@ def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str
     """Return the hash of everything that decides the features."""
     digest = hashlib.sha256()
     options = [task.name, task.settings(), max_seq_length]
-    code = f"{_own_code(type(task))} {splitter_version('en')}"
+    code = f"{_own_code(type(task), type(tokenizer))} {splitter_version('en')}"
     for part in (json.dumps(options, sort_keys=True), tokenizer.digest(), code):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for example in examples:
@@ -368,12 +368,14 @@ def _work(chunk) -> FeatureSet:
     return _features_of_chunk(task, start, examples, tokenizer, max_seq_length)
 
 
-def _own_code(kind: type) -> str:
-    """Hash the code that a class of tasks makes features with, wherever its file is."""
+def _own_code(kind: type, pieces: type) -> str:
+    """Hash the code that a class of tasks makes features with, wherever its file is, by a class of
+    tokenisers, in whose folder all is part of it."""
     folders = [pathlib.Path(room.__file__).parent for room in (tasks, corpus, tokenization)]
     files = {path for folder in folders for path in folder.rglob("*.py")}
     files |= {pathlib.Path(inspect.getfile(one)) for one in kind.__mro__[:-1]}
-    return code_hash(*sorted(files))
+    homes = {pathlib.Path(inspect.getfile(one)).parent for one in pieces.__mro__[:-1]}
+    return code_hash(*sorted(files.union(*(home.glob("*.py") for home in homes))))
 
 
 @functools.cache

@@ -33,11 +33,10 @@ from official_bert.tokenization import (
     BertTokenizer,
     Tokenizer,
     load_tokenizer,
-    sentence_piece,
 )
 from official_bert.tokenization.library.own_json import as_own
 
-_TOKENIZER, _PIECES_FILE = "tokenizer.json", ("assets", "tokenizer", "vocabulary.spm")
+_TOKENIZER = "tokenizer.json"
 
 
 def import_keras_hub(
@@ -265,9 +264,7 @@ def _our_tokenizer(
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
     check_below(Path(preset, "assets"), MOST_BYTES)  # KerasHub opens whatever is there
-    pieces_file = Path(preset, *_PIECES_FILE)
-    if pieces_file.is_file():  # before TensorFlow Text reads it
-        sentence_piece.check(sentence_piece.read_file(pieces_file), str(pieces_file))
+    backbone.check(Path(preset))
     try:
         theirs = getattr(keras_hub.models, class_name).from_preset(preset)
     except Exception as error:  # a preset of a backbone alone has no tokenizer

@@ -43,7 +43,9 @@ class Backbone:
       pooler: activation that its pooler must have; "": it has none, or keeps random values.
       renames: (regular expression, what BERT's backbone calls it) of names of its variables.
       one_segment: whether the row of the one segment is added to those of the positions.
-      pieces: the kind of its tokeniser, by its name in `tokenization.KINDS`.
+      pieces: the kind of its tokeniser, see `tokenization.kind_of`.
+      check: function of the folder of a preset, which raises UserError where its tokeniser's files
+        are damaged.
       tokenizer_from: function of (KerasHub's tokeniser, its place, do_lower_case) -> ours.
       tokenizer_to: function of (KerasHub's class, our tokeniser) -> KerasHub's.
       note: what to say of the tokeniser that was written.
@@ -59,6 +61,7 @@ class Backbone:
     renames: tuple[tuple[str, str], ...] = ()
     one_segment: bool = False
     pieces: str = "word_piece"
+    check: Callable[[Path], None] = lambda preset: None
     tokenizer_from: Callable | None = None  # None: WordPiece, `keras_hub` knows it
     tokenizer_to: Callable | None = None
     note: str = ""
@@ -89,7 +92,7 @@ class Member:
       dense: activation of the dense layer between encoder and classifier; where it is not "tanh"
         the encoder alone has no such layer.
       unused_positions: rows before the first position that is used.
-      tokenizer: the kind of its tokeniser, by its name in `tokenization.KINDS`.
+      tokenizer: the kind of its tokeniser, see `tokenization.kind_of`.
       sign: regular expression of what begins the name, or a part of it, of its tensors only.
       anchor: ends the name of the one tensor that each has: its token table.
       backbone: KerasHub's; None where it has none.

@@ -7,12 +7,11 @@ import keras
 import tensorflow as tf
 
 from official_bert.common.errors import UserError, check_choice
-from official_bert.tokenization import KINDS, Tokenizer, load_tokenizer
+from official_bert.extension import find, names
+from official_bert.tokenization import Tokenizer, kind_of, load_tokenizer
 from official_bert.tokenization.graph import in_graph_packing as packing
 from official_bert.tokenization.graph.in_graph import InGraphTokenizer
-from official_bert.tokenization.graph.in_graph_byte_pair import InGraphBytePairs, InGraphWordEnds
 from official_bert.tokenization.graph.in_graph_foreign import InGraphWordPieces
-from official_bert.tokenization.graph.in_graph_sentence_piece import InGraphSentencePiece
 from official_bert.tokenization.sequences import TRUNCATIONS
 
 
@@ -108,8 +107,8 @@ class TokenizerLayer(keras.layers.Layer):
 
     def load_assets(self, folder: str | os.PathLike) -> None:
         rules = dict(self._rules)
-        if (kind := rules.pop("kind", None)) in KINDS:
-            self._set_tokenizer(load_tokenizer(Path(folder, KINDS[kind].file_name), **rules))
+        if kind := rules.pop("kind", None):
+            self._set_tokenizer(load_tokenizer(Path(folder, kind_of(kind).file_name), **rules))
 
     def _set_tokenizer(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -128,23 +127,16 @@ def in_graph_tokenizer(tokenizer):
         kind = tokenizer.kind
         if kind == "tokenizer_json":
             kind = tokenizer.contents["model"].get("type")
-        if kind not in _IN_GRAPH:
+        if kind not in (*_IN_GRAPH, *names("graphs")):
             raise UserError(
                 f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token "
                 "ids instead (experiments.export --format=onnx)"
             )
         _made.clear()
-        _made[key] = _IN_GRAPH[kind](tokenizer)
+        _made[key] = find("graphs", kind, _IN_GRAPH)(tokenizer)
     return _made[key]
 
 
-_IN_GRAPH = {
-    "word_piece": InGraphTokenizer,
-    "byte_pair": InGraphBytePairs,
-    "sentence_piece": InGraphSentencePiece,
-    "word_end_byte_pair": InGraphWordEnds,
-    # Models of others' tokenizer.json.
-    "WordPiece": InGraphWordPieces,
-    "BPE": InGraphBytePairs,
-}
+# The kinds of tokenisers, and the models of others' tokenizer.json; extensions have further ones.
+_IN_GRAPH = {"word_piece": InGraphTokenizer, "WordPiece": InGraphWordPieces}
 _made: dict = {}  # the last one, by its digest

@@ -4,7 +4,8 @@ import hashlib
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class Tokenizer:
     Attributes:
       kind: its name in `model.json`.
       file_name: of its vocabulary in folders of models and records.
+      second_file: a file beside that of its vocabulary, of which records keep one; "": there is
+        none.
+      hub_class: the name of its class in `transformers`.
+      hub_files: its files in folders of `transformers`; the first that is there counts.
+      reads_hub_json: whether it reads its `tokenizer.json` there, and not `ForeignTokenizer`.
       separators: how many `sep` stand between two texts.
       vocab: list[str], the pieces in the order of their ids.
       special: SpecialTokens.
@@ -51,10 +57,33 @@ class Tokenizer:
 
     kind: ClassVar[str]
     file_name: ClassVar[str]
+    hub_class: ClassVar[str]
+    hub_files: ClassVar[tuple[str, ...]] = ("tokenizer.json", "vocab.txt", "vocab.json")
+    reads_hub_json: ClassVar[bool] = False
     separators: int = 1
+    second_file: str = ""
 
     vocab: list[str]
     special: SpecialTokens
+
+    @classmethod
+    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
+        """Return the tokeniser of a file that is no list of pieces; None where it is another's.
+
+        Args:
+          contents: of a JSON file.
+          do_lower_case: as the vocabulary was made.
+        """
+        return None
+
+    @classmethod
+    def of_contents(cls, contents: dict[str, Any], where: str) -> Self | None:
+        """Return the tokeniser of a `tokenizer.json`; None where the class never has one.
+
+        Raises:
+          UserError: the class does not compute these contents.
+        """
+        return None
 
     def _set_vocab(self, vocab: list[str], special: SpecialTokens) -> None:
         self.vocab, self.special = vocab, special
@@ -244,6 +273,14 @@ class Tokenizer:
     def write(self, folder: str | os.PathLike) -> None:
         """Write the vocabulary into a folder, under `file_name`."""
         raise NotImplementedError
+
+    def write_for_hub(self, folder: str | os.PathLike) -> None:
+        """Write the vocabulary as `hub_class` reads it."""
+        self.write(folder)
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the contents of a `tokenizer.json`, None where the library does not compute it."""
+        return None
 
 
 def text_list(texts, name: str) -> list[str]:

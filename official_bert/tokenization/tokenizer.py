@@ -37,6 +37,7 @@ class BertTokenizer(Tokenizer):
 
     kind = "word_piece"
     file_name = "vocab.txt"
+    hub_class = "BertTokenizer"
 
     def __init__(
         self,

@@ -1,10 +1,9 @@
 """Cases of `tests.goldens.formats` beyond the paper, and the pieces that they have."""
 
-import successor_tokenizers
-
 from experiments.beyond.gpt.gpt2_names import GPT2
 from experiments.beyond.gpt.names import OPENAI_GPT
-from official_bert.tokenization import SentencePieceTokenizer
+from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer
+from tests.beyond import successor_tokenizers
 
 PIECES = {
     "byte_pair": lambda: successor_tokenizers.byte_pairs(["Ġdog", "the"], add_prefix_space=True),

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.tiny_inputs import VOCAB, Input, files
+from experiments.beyond.byte_pair.files import write_parts
+from tests.beyond.successor_tokenizers import byte_pairs, sentence_piece_model
+from tests.tiny_inputs import VOCAB, Input, files, read_vocabulary
 
 
 def inputs() -> dict[str, Input]:
@@ -22,7 +24,20 @@ def inputs() -> dict[str, Input]:
         names = "*.noun *.exc" if name == "word_senses" else "*.jsonl *.tsv *.npy"
         make, read = part(_make_task_folder, name), part(_read_task_folder, name)
         rows[name] = Input(make, read, names)
+    for name in ("tokenizer.json", "vocab.json", "spiece.model"):
+        make, read = part(_make_vocabulary, name), part(read_vocabulary, name)
+        rows[f"guest's {name}"] = Input(make, read, slow=name == "spiece.model")
     return rows
+
+
+def _make_vocabulary(name: str, folder: Path) -> None:
+    tokenizer = byte_pairs(["Ġthe", "dog"])
+    if name == "tokenizer.json":
+        tokenizer.write(folder)
+    elif name == "vocab.json":
+        write_parts(folder, tokenizer.vocab, tokenizer.merges)
+    else:
+        (folder / name).write_bytes(sentence_piece_model())
 
 
 _PATIENTS = (

@@ -5,7 +5,6 @@ import random
 
 import pytest
 import served_models
-import successor_tokenizers
 
 from official_bert import BertEncoder, BertMultipleChoice, BertSpan, BertTagger, UserError
 from official_bert.predict import Model
@@ -24,11 +23,9 @@ def texts_of(seed, count=24):
     ]
 
 
-@pytest.fixture(params=["word_piece", "byte_pair"])
-def pieces(request, tokenizer):
-    if request.param == "word_piece":
-        return tokenizer
-    return successor_tokenizers.byte_pairs(["Ġdog", "Ġthe", "cat"], add_prefix_space=True)
+@pytest.fixture
+def pieces(tokenizer):
+    return tokenizer
 
 
 @pytest.fixture

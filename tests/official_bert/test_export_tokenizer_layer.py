@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import successor_tokenizers
 import tensorflow as tf
 import tiny
 from tiny import VOCAB
@@ -14,15 +13,9 @@ from official_bert import UserError
 TEXTS = ["a b c", "", "Äb! " * 9, "e\u0301 d, [MASK]", "中 a"]
 
 
-@pytest.fixture(params=["word_piece", "byte_pair", "sentence_piece"])
-def tokenizer(request, tmp_path):
-    if request.param == "byte_pair":
-        return successor_tokenizers.byte_pairs(["Ġthe", "dog"])
-    if request.param == "sentence_piece":
-        from official_bert.tokenization import SentencePieceTokenizer
-
-        return SentencePieceTokenizer(successor_tokenizers.sentence_piece_model())
-    return ob.BertTokenizer(VOCAB)
+@pytest.fixture(params=[ob.BertTokenizer, tiny.foreign])
+def tokenizer(request):
+    return request.param(VOCAB)
 
 
 @pytest.mark.parametrize("truncation", ["head", "tail", "head+tail"])

@@ -21,7 +21,6 @@ SOME_GRAPHS = (
     "prefix @@, cut at blanks",
     "NFC, lower case",
     "words of at most 5 characters",
-    "bytes, added tokens",
 )
 
 

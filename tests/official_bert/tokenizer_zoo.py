@@ -210,6 +210,9 @@ IN_GRAPH: dict[str, Callable[[], tokenizers.Tokenizer]] = {
         None, pre.Sequence([pre.Split(" ", "removed"), pre.Split("x", "isolated")])
     ),
     "no steps": lambda: word_piece(None, None, ENTITIES),
+}
+# Those that an extension's graph computes.
+OF_BYTES: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "bytes": byte_pairs,
     "bytes, added tokens": lambda: byte_pairs(FLAGS),
 }
@@ -242,6 +245,6 @@ IN_PYTHON_ONLY: dict[str, Callable[[], tokenizers.Tokenizer]] = {
         FLAGS,
     ),
 }
-ZOO = {**IN_GRAPH, **IN_PYTHON_ONLY}
+ZOO = {**IN_GRAPH, **OF_BYTES, **IN_PYTHON_ONLY}
 
-__all__ = ["ByteLevel", "IN_GRAPH", "IN_PYTHON_ONLY", "ROLES", "ZOO", "texts"]
+__all__ = ["ByteLevel", "IN_GRAPH", "IN_PYTHON_ONLY", "OF_BYTES", "ROLES", "ZOO", "texts"]

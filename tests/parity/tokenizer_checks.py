@@ -51,7 +51,7 @@ def byte_pairs(data_dir) -> list[Result]:
     import tokenizers
     import transformers
 
-    from data_prep.corpus.byte_pair_learner import learn_byte_pairs
+    from experiments.beyond.byte_pair.learner import learn_byte_pairs
 
     lines = _real_text(data_dir)
     ours = learn_byte_pairs(sorted(map(str, data_dir.glob(_BOOKS))), 5000)
@@ -99,7 +99,7 @@ def word_ends(data_dir) -> list[Result]:
     import tokenizers
     import transformers
 
-    from official_bert.tokenization import WordEndTokenizer
+    from experiments.beyond.gpt.word_ends import WordEndTokenizer
 
     lines = _real_text(data_dir)
     theirs = tokenizers.Tokenizer(
@@ -149,8 +149,7 @@ def sentence_piece(data_dir) -> list[Result]:
     import sentencepiece
     import transformers
 
-    from official_bert.tokenization import SentencePieceTokenizer
-    from official_bert.tokenization.sentence_piece import normalized
+    from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer, normalized
 
     lines = [line for line in _real_text(data_dir) if "``" not in line and "''" not in line]
     model = io.BytesIO()

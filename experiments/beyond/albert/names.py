@@ -3,18 +3,28 @@
 Its objective, which BERT's records serve, is `objectives.sentence_pair.SentenceOrder`.
 """
 
+from pathlib import Path
+
 from experiments.beyond.common.names import NarrowTables
 from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Member
 
 
 def _from_keras_hub(theirs, place: str, do_lower_case: bool | None):
-    from official_bert.tokenization import SentencePieceTokenizer
+    from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer
     from official_bert.tokenization.vocabulary import lower_case_of
 
     lower = do_lower_case
     if lower is None:
         lower = lower_case_of(theirs.get_vocabulary(), place)
     return SentencePieceTokenizer(theirs.proto, lower)
+
+
+def _check(preset: Path) -> None:
+    from experiments.beyond.sentence_piece import tokenizer
+
+    path = preset / "assets" / "tokenizer" / "vocabulary.spm"
+    if path.is_file():  # before TensorFlow Text reads it
+        tokenizer.check(tokenizer.read_file(path), str(path))
 
 
 class Albert(Member):
@@ -55,6 +65,7 @@ class Albert(Member):
             ("embedding_projection/", "embeddings_projection/"),
         ),
         pieces="sentence_piece",
+        check=_check,
         tokenizer_from=_from_keras_hub,
         tokenizer_to=lambda make, tokenizer: make(proto=tokenizer.model),
         note="KerasHub gives a text to SentencePiece as it is: lower its case and take its accents "

@@ -9,13 +9,13 @@ import dataclasses
 from typing import Any
 
 from experiments.beyond.common.task_words import words_in
+from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.elmo.shape import check_elmo_folder
 from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import preflight
 from experiments.training.start.initial_state import BertSource, InitialState
 from official_bert.common.errors import UserError
 from official_bert.objectives import parse_spec
-from official_bert.tokenization.words import WordTokenizer
 
 
 @dataclasses.dataclass(frozen=True)

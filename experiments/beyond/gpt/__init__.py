@@ -8,6 +8,8 @@ EXTENSION = Extension(
         "openai-gpt": "experiments.beyond.gpt.names:MEMBER",
         "gpt2": "experiments.beyond.gpt.gpt2_names:MEMBER",
     },
+    tokenizers={"word_end_byte_pair": "experiments.beyond.gpt.word_ends:WordEndTokenizer"},
+    graphs={"word_end_byte_pair": "experiments.beyond.gpt.in_graph:InGraphWordEnds"},
     verbs={
         "generate": "experiments.beyond.common.generation:generate",
     },

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.beyond.gpt.word_ends import ADDED
 from official_bert.checkpoints.member import POSITIONS, Member
-from official_bert.tokenization.library.word_end_byte_pair import ADDED
 
 # Fields that make a `BertConfig` OpenAI GPT; sizes and rates apart.
 OPENAI_GPT = {

@@ -5,8 +5,8 @@ from official_bert.checkpoints.member import SIZES, Backbone, Member
 
 
 def _from_keras_hub(theirs, place: str, do_lower_case: bool | None):
-    from official_bert.tokenization import BytePairTokenizer
-    from official_bert.tokenization.library.byte_pair_files import pair_of, pieces_of
+    from experiments.beyond.byte_pair.files import pair_of, pieces_of
+    from experiments.beyond.byte_pair.tokenizer import BytePairTokenizer
 
     where = f"{place}: the tokenizer's vocabulary"
     merges = [pair_of(merge, where) for merge in theirs.merges if "#version" not in merge]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments.beyond.common.task_words import words_in
+from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
 from experiments.beyond.words.options import WordOptions
 from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
@@ -22,7 +23,6 @@ from experiments.training.start.initial_state import BertSource
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
-from official_bert.tokenization.words import WordTokenizer
 
 CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
 

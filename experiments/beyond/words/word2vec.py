@@ -21,10 +21,10 @@ from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
+from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.words.vectors import LEARNT_WIDTH
 from official_bert.common.errors import UserError, check_choice, check_installed
 from official_bert.common.files import atomic_write
-from official_bert.tokenization.words import WordTokenizer
 
 KINDS = ("skip_gram", "cbow")
 

@@ -20,12 +20,12 @@ from official_bert.tokenization import (
     ForeignTokenizer,
     SpecialTokens,
     Tokenizer,
+    kind_of,
     load_tokenizer,
     load_vocab,
     write_vocab,
 )
 from official_bert.tokenization.library import tokenizer_json
-from official_bert.tokenization.library.byte_pair_files import write_parts
 from official_bert.tokenization.library.own_json import RULES, fast_tokenizer, standard
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import lower_case_of
@@ -51,7 +51,7 @@ def read(
       vocab: another vocabulary file.
       do_lower_case: None as the files say; where none does, text is lower-cased unless many pieces
         have capital letters, and a warning says so.
-      kind: of the model's usual tokeniser, a name of `tokenization.KINDS`.
+      kind: of the model's usual tokeniser, see `tokenization.kind_of`.
 
     Raises:
       UserError: a file is damaged, or holds what cannot be computed.
@@ -63,19 +63,15 @@ def read(
         if kind != "word_piece" and found.kind not in (kind, ForeignTokenizer.kind):
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
-    names = {
-        "word_end_byte_pair": (_FILE, "vocab.json", "vocab.txt"),
-        "sentence_piece": ("spiece.model", _FILE, "vocab.txt"),
-    }.get(kind, (_FILE, "vocab.txt", "vocab.json"))
-    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    usual = kind_of(kind)
+    path = next((folder / name for name in usual.hub_files if (folder / name).is_file()), None)
     if path is None:
         return None
     config = _json(folder / _CONFIG)
     if path.name == "vocab.txt":
         contents = _of_vocabulary(path, config, do_lower_case)
         return _foreign(contents, path, config, None)
-    is_gpt = kind == "word_end_byte_pair" and path.name == _FILE
-    if path.name != _FILE or (is_gpt and load_tokenizer(path).kind == kind):
+    if path.name != _FILE or (usual.reads_hub_json and load_tokenizer(path).kind == kind):
         return load_tokenizer(path, config.get("do_lower_case", True) is not False)
     return _foreign(tokenizer_json.read(path), path, config, do_lower_case)
 
@@ -226,30 +222,22 @@ def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: boo
 
     Without segments the tokenizer does not give the model `token_type_ids`.
     """
-    classes = {
-        "word_piece": "BertTokenizer",
-        "byte_pair": "RobertaTokenizer",
-        "sentence_piece": "AlbertTokenizer",
-        "word_end_byte_pair": "OpenAIGPTTokenizer",
-        "tokenizer_json": "PreTrainedTokenizerFast",
-    }
     special = {f"{role}_token": t for role, t in tokenizer.special._asdict().items() if t}
+    if tokenizer.special.mask == tokenizer.special.unk:
+        special.pop("mask_token", None)  # it hides nothing
     inputs = {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
     if isinstance(tokenizer, BertTokenizer):
         write_vocab(folder / "vocab.txt", tokenizer.vocab)
         write_json(folder / _MAP, special)
         write_json(folder / _FILE, fast_tokenizer(tokenizer))
-    elif tokenizer.special.cls == tokenizer.special.sep:  # GPT-2's adds no tokens to a text
+    elif tokenizer.special.cls == tokenizer.special.sep:  # such a one adds no tokens to a text
         write_json(folder / _FILE, tokenizer.contents)
     else:
-        tokenizer.write(folder)
-    if tokenizer.kind == "word_end_byte_pair":
-        write_parts(folder, tokenizer.vocab, tokenizer.merges)
-        del special["mask_token"]  # GPT has none
+        tokenizer.write_for_hub(folder)
     write_json(
         folder / _CONFIG,
         {
-            "tokenizer_class": classes[tokenizer.kind],
+            "tokenizer_class": tokenizer.hub_class,
             **tokenizer.options,
             "model_max_length": max_length,
             **(inputs if tokenizer.kind in ("word_piece", ForeignTokenizer.kind) else {}),

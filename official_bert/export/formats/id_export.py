@@ -3,7 +3,7 @@
 The folder that `export_ids` writes:
 
     OUTPUT/model.onnx or model.tflite    inputs and outputs as in `answers`
-    OUTPUT/tokenizer.json                for the library `tokenizers` (WordPiece, byte pairs)
+    OUTPUT/tokenizer.json                for the library `tokenizers` (WordPiece and others)
     OUTPUT/vocab.txt or spiece.model     the vocabulary as the model has it
     OUTPUT/labels.txt, serving.json      what the outputs mean
 
@@ -177,16 +177,13 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
     path = folder / _TOKENIZER
     if tokenizer.kind == "word_piece":
         contents = fast_tokenizer(tokenizer)
-    elif tokenizer.kind == "sentence_piece":
+    elif (contents := tokenizer.to_json()) is None:
         return [
-            f"no {_TOKENIZER}: the library sentencepiece reads {tokenizer.file_name}, and "
-            "ALBERT's own steps around it are in official_bert.SentencePieceTokenizer"
+            f"no {_TOKENIZER}: the library tokenizers does not compute this tokeniser, a "
+            f"{type(tokenizer).__name__} of {tokenizer.file_name}"
         ]
-    else:
-        contents = {**tokenizer.to_json()}
     truncation, notes = _truncation(tokenizer, head, settings)
-    contents["truncation"] = truncation
-    contents["padding"] = padding(tokenizer)
+    contents = {**contents, "truncation": truncation, "padding": padding(tokenizer)}
     write_json(path, contents, indent=1, own=True)
     return notes
 

@@ -104,27 +104,9 @@ def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
 
     cut = tokenizers.pre_tokenizers.Whitespace().pre_tokenize_str
     return (
-        _table(lambda char: not cut(char), np.uint8),
-        _table(lambda char: len(cut(f"a{char}a")) == 1, np.uint8),
+        table(lambda char: not cut(char), np.uint8),
+        table(lambda char: len(cut(f"a{char}a")) == 1, np.uint8),
     )
-
-
-@functools.cache
-def byte_level_kinds(mark: int, letter: int, number: int, blank: int) -> np.ndarray:
-    """Return the kinds of GPT-2's cut."""
-    import tokenizers
-
-    cut = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
-
-    def kind(char):
-        if len(cut(f"a{char}")) == 1:
-            return letter
-        if len(cut(f"1{char}")) == 1:
-            return number
-        # The first of two blanks before a letter is apart; "!?" is one word.
-        return mark if len(cut(f"!{char}")) == 1 else blank
-
-    return _table(kind, np.uint8)
 
 
 def _opened(steps: Iterable[dict]) -> Iterator[dict]:
@@ -205,7 +187,7 @@ def _compositions() -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def _kinds(step: str) -> np.ndarray:
-    return _table(_kind_of(json.loads(step)), np.uint8)
+    return table(_kind_of(json.loads(step)), np.uint8)
 
 
 def _kind_of(step) -> Callable[[str], int]:
@@ -245,7 +227,8 @@ def _kind_of(step) -> Callable[[str], int]:
     return found
 
 
-def _table(of: Callable[[str], Any], dtype) -> np.ndarray:
+def table(of: Callable[[str], Any], dtype) -> np.ndarray:
+    """Return [SIZE] values of a function of each character."""
     values = np.zeros(SIZE, dtype)
     for code in _probed():
         values[code] = of(chr(code))

@@ -111,6 +111,7 @@ class ForeignTokenizer(LibraryTokenizer):
     """A tokeniser of any kind that the library knows, as somebody else's file has it."""
 
     kind = "tokenizer_json"
+    hub_class = "PreTrainedTokenizerFast"
 
     def __init__(
         self,

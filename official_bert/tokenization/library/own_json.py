@@ -4,11 +4,10 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
+from official_bert.extension import find
 from official_bert.tokenization import sequences
 from official_bert.tokenization.base import Tokenizer
 from official_bert.tokenization.library import tokenizer_json
-from official_bert.tokenization.library.byte_pair import BytePairTokenizer
-from official_bert.tokenization.library.byte_pair_files import parts_of
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules
 from official_bert.tokenization.tokenizer import BertTokenizer
@@ -49,20 +48,27 @@ def standard(
 
 
 def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | None:
-    """Return the tokeniser as BERT's ("word_piece") or RoBERTa's ("byte_pair") own class has it.
+    """Return the tokeniser as the class of a kind has it ("word_piece": `BertTokenizer`).
 
     Raises:
       UserError: it has steps, names or added tokens that the class has not; the message names one.
     """
     if tokenizer is None or tokenizer.kind == kind:
         return tokenizer
-    if not isinstance(tokenizer, ForeignTokenizer) or kind not in ("word_piece", "byte_pair"):
+    made = None
+    if isinstance(tokenizer, ForeignTokenizer):
+        if kind == BertTokenizer.kind:
+            return _as_berts(tokenizer, target)
+        made = find("tokenizers", kind).of_contents(tokenizer.contents, f"{target}: tokeniser")
+    if made is None:
         raise UserError(
             f"{target} has a {kind} vocabulary here, and this model's tokeniser is "
             f"{tokenizer.kind}; a model folder keeps it"
         )
-    if kind == "byte_pair":
-        return BytePairTokenizer(*parts_of(tokenizer.contents, f"{target}: tokeniser"))
+    return made
+
+
+def _as_berts(tokenizer: ForeignTokenizer, target: str) -> BertTokenizer:
     contents = tokenizer.contents
     rules = Rules(*((contents.get("normalizer") or {}).get(name) for name in RULES.values()))
     usual = standard({}, rules, "[UNK]", [], 0)

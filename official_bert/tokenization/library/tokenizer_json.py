@@ -129,22 +129,6 @@ def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[st
     ]
 
 
-def byte_pairs(id_of: dict[str, int], merges: list[tuple[str, str]], **more) -> dict[str, Any]:
-    """Return the model of byte pairs."""
-    return {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": "",
-        "end_of_word_suffix": "",
-        "fuse_unk": False,
-        "byte_fallback": False,
-        **more,
-        "vocab": id_of,
-        "merges": [list(pair) for pair in merges],
-    }
-
-
 def part(name: str, contents: dict[str, Any]):
     """Return the library's normalizer or pre_tokenizer of one field of a file."""
     import tokenizers

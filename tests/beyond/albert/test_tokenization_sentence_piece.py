@@ -5,12 +5,12 @@ import pickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from successor_tokenizers import TEXTS, sentence_piece_model
 from tokenization_texts import NASTY
 
+from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer, normalized
 from official_bert.common.errors import UserError
-from official_bert.tokenization import SentencePieceTokenizer, load_tokenizer
-from official_bert.tokenization.sentence_piece import normalized
+from official_bert.tokenization import load_tokenizer
+from tests.beyond.successor_tokenizers import TEXTS, sentence_piece_model
 
 sentencepiece = pytest.importorskip("sentencepiece")
 

@@ -4,20 +4,19 @@ import json
 
 import numpy as np
 import pytest
-import successor_tokenizers
 import tiny
 from tiny import VOCAB, assert_equal_weights
 
 import official_bert as ob
 from experiments.beyond.gpt.names import OPENAI_GPT
+from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer, normalized
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, keras_hub
 from official_bert.checkpoints.finding.resolve import EXPORTERS
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.members import backbone_of, backbones, member, remarks
-from official_bert.tokenization import SentencePieceTokenizer
-from official_bert.tokenization.sentence_piece import normalized
+from tests.beyond import successor_tokenizers
 
 CONFIG = tiny.CONFIG.replaced(num_hidden_layers=2)
 

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 from damage import flip
-from successor_tokenizers import byte_pairs, sentence_piece_model
 
 import official_bert as ob
+from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer
 from official_bert.checkpoints.finding.resolve import EXPORTERS
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
-from official_bert.tokenization import SentencePieceTokenizer
 from official_bert.tokenization.library import own_json
 from official_bert.tokenization.word_groups import word_spans
+from tests.beyond.successor_tokenizers import byte_pairs, sentence_piece_model
 
 WORDS = ["Ġthe", "the", "Ġdog", "Ġcat", "Ġsat", "Ġon"]
 TEXTS = ["the dog sat, (well) on.", "A cat isn't  a dog!", "the U.S. 彼得 café"]
@@ -64,7 +64,7 @@ def test_model_folders(tmp_path, encoder, tokenizer):
     with pytest.raises(UserError, match=f"{tokenizer.file_name}: missing"):
         ob.load(folder)
     (folder / "model.json").write_text(json.dumps({**settings, "tokenizer": "letters"}))
-    with pytest.raises(UserError, match="tokenizer=.letters.; it is one of word_piece, byte_pair"):
+    with pytest.raises(UserError, match="tokenizer=.letters.; it is one of word_piece, tok"):
         ob.load(folder)
 
 

@@ -3,10 +3,10 @@
 import random
 
 import pytest
-from successor_tokenizers import TEXTS, byte_pairs, sentence_piece_model, word_ends
 from tokenization_texts import NASTY
 
-from official_bert.tokenization import SentencePieceTokenizer
+from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer
+from tests.beyond.successor_tokenizers import TEXTS, byte_pairs, sentence_piece_model, word_ends
 
 tf = pytest.importorskip("tensorflow")
 
@@ -32,14 +32,14 @@ def _check(graph, tokenizer, texts):
 
 @pytest.mark.parametrize("add_prefix_space", [False, True])
 def test_byte_pairs(add_prefix_space):
-    from official_bert.tokenization.graph.in_graph_byte_pair import InGraphBytePairs
+    from experiments.beyond.byte_pair.in_graph import InGraphBytePairs
 
     tokenizer = byte_pairs(_WORDS, add_prefix_space=add_prefix_space)
     _check(InGraphBytePairs(tokenizer), tokenizer, _texts())
 
 
 def test_bytes_that_are_no_text_are_ignored():
-    from official_bert.tokenization.graph.in_graph_byte_pair import InGraphBytePairs
+    from experiments.beyond.byte_pair.in_graph import InGraphBytePairs
 
     tokenizer = byte_pairs(_WORDS)
     found = InGraphBytePairs(tokenizer)(tf.constant([b"the\xff dog", b"\xff"])).to_list()
@@ -47,7 +47,7 @@ def test_bytes_that_are_no_text_are_ignored():
 
 
 def test_word_ends():
-    from official_bert.tokenization.graph.in_graph_byte_pair import InGraphWordEnds
+    from experiments.beyond.gpt.in_graph import InGraphWordEnds
 
     tokenizer = word_ends(["the", "dog", "aaa", "ll", "1990"], "strevlmd19,.é彼'")
     assert "the</w>" in tokenizer.tokenize(TEXTS[0]) and "<unk>" in tokenizer.tokenize(TEXTS[0])
@@ -57,7 +57,7 @@ def test_word_ends():
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_sentence_piece(do_lower_case):
     pytest.importorskip("sentencepiece")
-    from official_bert.tokenization.graph.in_graph_sentence_piece import InGraphSentencePiece
+    from experiments.beyond.sentence_piece.in_graph import InGraphSentencePiece
 
     tokenizer = SentencePieceTokenizer(sentence_piece_model(), do_lower_case)
     # A run of one letter has several cuts of the same score; which is taken is the library's.

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import served_models
 from keras import ops
-from successor_tokenizers import word_ends
 from tiny import VOCAB
 
 import official_bert as ob
@@ -20,6 +19,7 @@ from official_bert.export.packed_encoder import PackedEncoder
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.losses import ModelWithLosses
 from official_bert.tokenization.graph.in_graph_packing import from_padded
+from tests.beyond.successor_tokenizers import word_ends
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,16 @@ import pytest
 import tiny_runs
 
 import official_bert
-from data_prep import vocab
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import cache_key, featurize
 from experiments import evaluate, finetune, predict, pretrain
+from experiments.beyond.byte_pair.learner import learn_byte_pairs
+from experiments.beyond.byte_pair.tokenizer import BytePairTokenizer
 from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
-from official_bert.tokenization import BytePairTokenizer
 
 pytest.importorskip("tokenizers")
 
@@ -26,7 +26,7 @@ def data(tmp_path_factory):
     """Return a folder with tokenizer.json and records of single segments, and of pairs."""
     folder = tmp_path_factory.mktemp("roberta")
     text = tiny_runs.write_text(folder / "text.txt")
-    tokenizer = vocab.learn_byte_pairs([str(text)], 320)
+    tokenizer = learn_byte_pairs([str(text)], 320)
     storage.write_tokenizer(str(folder / "tokenizer.json"), tokenizer)
     for packing in ("single", "segments", "consecutive"):
         options = {"max_seq_length": 24, "max_predictions_per_seq": 4, "dynamic_masking": True}
@@ -65,7 +65,7 @@ def test_learnt_vocabularies_have_robertas_layout(data):
     assert tokenizer.vocab[-1] == "<mask>" and len(tokenizer.tokenize(" .")) == 1
     assert tokenizer.vocab_size == 320 and len(tokenizer.merges) == 320 - 256 - 5
     with pytest.raises(UserError, match="the bytes and special tokens are 261"):
-        vocab.learn_byte_pairs([str(data / "text.txt")], 200)
+        learn_byte_pairs([str(data / "text.txt")], 200)
 
 
 def test_pretraining_and_evaluation(pretrained, data):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from successor_tokenizers import TEXTS, byte_pairs, learnt_byte_pairs
 from tokenization_texts import NASTY
 
+from experiments.beyond.byte_pair.tokenizer import SPECIAL, BytePairTokenizer
 from official_bert.common.errors import UserError
-from official_bert.tokenization import BytePairTokenizer, load_tokenizer
-from official_bert.tokenization.library.byte_pair import BYTE_CHARACTERS, SPECIAL
+from official_bert.tokenization import load_tokenizer
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
+from tests.beyond.successor_tokenizers import TEXTS, byte_pairs, learnt_byte_pairs
 
 HARD = Path(__file__).parents[2] / "data_prep" / "hard_sentences.txt"
 BLANKS = ["aaaaaaa    ''s  \u3000", " a 's ''s", "a \tb\t ", "\u00a0x\n\n y\x1cz", "", " "]
@@ -105,7 +106,7 @@ def test_a_worker_gets_the_same_tokenizer():
 
 
 def test_vocab_json_and_merges(tmp_path):
-    tokenizer = byte_pairs(["Ġcat"])
+    tokenizer = byte_pairs(["Ġcat", "model"])  # a piece, too, and the field of a tokenizer.json
     ids = {piece: index for index, piece in enumerate(tokenizer.vocab)}
     (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     with pytest.raises(UserError, match=r"merges\.txt: cannot be read .* needs the merges"):

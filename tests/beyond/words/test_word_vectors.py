@@ -9,11 +9,11 @@ import pytest
 from keras import ops
 from scipy.special import softmax
 
+from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.elmo.shape import ElmoConfig
 from experiments.beyond.words.model import CBOW, BiLSTMAttention
 from experiments.beyond.words.vectors import read_vectors, vectors_width
 from official_bert.common.errors import UserError
-from official_bert.tokenization.words import WordTokenizer
 
 GLOVE = "the 0.5 -1 2\n. . 1 2 3\nunion 4e-1 5 6\nthe 9 9 9\n"
 LABELS = {"num_labels": 3, "problem": "single_label"}

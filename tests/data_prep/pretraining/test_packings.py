@@ -1,8 +1,6 @@
-"""Rows of single segments and of sentence pairs, with WordPieces and with byte pairs."""
+"""Rows of single segments and of sentence pairs, with BERT's and others' WordPieces."""
 
 import dataclasses
-import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +17,8 @@ from data_prep.pretraining.random_streams import RandomStream
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules
 from data_prep.records import open_records
 from official_bert.common.errors import UserError
-from official_bert.tokenization import load_tokenizer
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "official_bert"))
-from successor_tokenizers import byte_pairs
+from official_bert.tokenization import load_tokenizer, load_vocab
+from tests.tiny import foreign
 
 corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=12), min_size=2, max_size=8)
 
@@ -109,15 +105,12 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def vocabularies(tmp_path):
-    words = [f"Ġword{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    byte_pairs(["ing", "ed", *words]).write(tmp_path)
-    return {
-        "word_piece": write_vocabulary(tmp_path / "vocab.txt"),
-        "byte_pair": str(tmp_path / "tokenizer.json"),
-    }
+    own = write_vocabulary(tmp_path / "vocab.txt")
+    foreign(load_vocab(own)).write(tmp_path)
+    return {"word_piece": own, "tokenizer_json": str(tmp_path / "tokenizer.json")}
 
 
-@pytest.mark.parametrize("kind", ["word_piece", "byte_pair"])
+@pytest.mark.parametrize("kind", ["word_piece", "tokenizer_json"])
 @pytest.mark.parametrize("packing", ["segments", "pairs", "single"])
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
@@ -135,11 +128,11 @@ def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
 
 def test_what_reads_such_records(tmp_path, corpus, vocabularies):
     options = {"packing": "single", "dynamic_masking": True, "do_whole_word_mask": True}
-    folder = str(tmp_path / "records")
-    create(corpus, vocabularies["byte_pair"], folder, progress=False, num_workers=1, **options)
-    rules = MaskingRules.of(open_records(folder))
-    assert (rules.cls, rules.sep) == (0, 2) and rules.mask == rules.vocab_size - 1
-    assert rules.continues.sum() > 200
+    folder, vocab = str(tmp_path / "records"), vocabularies["tokenizer_json"]
+    create(corpus, vocab, folder, progress=False, num_workers=1, **options)
+    rules, tokenizer = MaskingRules.of(open_records(folder)), load_tokenizer(vocab)
+    assert (rules.cls, rules.sep) == (tokenizer.cls_id, tokenizer.sep_id)
+    assert rules.mask == tokenizer.mask_id and (rules.continues == tokenizer.continues).all()
     shown = show_records.show(folder, examples=1)
     assert "one segment" in shown and "B:" not in shown and " word" in shown
 
@@ -179,10 +172,4 @@ def test_wrong_options(tmp_path, corpus, vocabularies):
     with pytest.raises(UserError, match="packing='full'; it is one of"):
         create(corpus, vocabularies["word_piece"], str(tmp_path / "r"), packing="full")
     with pytest.raises(UserError, match="segmented: only WordPiece"):
-        create(corpus, vocabularies["byte_pair"], str(tmp_path / "r"), segmented=True)
-    (tmp_path / "vocab.json").write_text(
-        json.dumps({p: i for i, p in enumerate(byte_pairs().vocab)}), encoding="utf-8"
-    )
-    (tmp_path / "merges.txt").write_text("")
-    with pytest.raises(UserError, match=r"makes one of both"):
-        create(corpus, str(tmp_path / "vocab.json"), str(tmp_path / "r"))
+        create(corpus, vocabularies["tokenizer_json"], str(tmp_path / "r"), segmented=True)

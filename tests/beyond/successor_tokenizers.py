@@ -3,9 +3,10 @@
 import functools
 import io
 
-from official_bert.tokenization import BytePairTokenizer, WordEndTokenizer
-from official_bert.tokenization.library.byte_pair import BYTE_CHARACTERS, SPECIAL
-from official_bert.tokenization.sentence_piece import SPECIAL as SPECIAL_OF_ALBERT
+from experiments.beyond.byte_pair.tokenizer import SPECIAL, BytePairTokenizer
+from experiments.beyond.gpt.word_ends import WordEndTokenizer
+from experiments.beyond.sentence_piece.tokenizer import SPECIAL as SPECIAL_OF_ALBERT
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, and the dog doesn't care.",
@@ -36,7 +37,7 @@ def word_ends(words, letters) -> WordEndTokenizer:
 
 @functools.cache
 def learnt_byte_pairs(path: str, vocab_size: int = 600) -> BytePairTokenizer:
-    from data_prep.corpus.byte_pair_learner import learn_byte_pairs
+    from experiments.beyond.byte_pair.learner import learn_byte_pairs
 
     return learn_byte_pairs([path], vocab_size)
 

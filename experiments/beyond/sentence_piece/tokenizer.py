@@ -11,7 +11,7 @@ import os
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     kind = "sentence_piece"
     file_name = "spiece.model"
+    hub_class = "AlbertTokenizer"
+    hub_files = ("spiece.model", "tokenizer.json", "vocab.txt")
 
     def __init__(self, vocab: str | os.PathLike | bytes, do_lower_case: bool = True):
         """Read the model.
@@ -55,6 +57,10 @@ class SentencePieceTokenizer(Tokenizer):
         model = vocab if isinstance(vocab, bytes) else read_file(Path(vocab))
         check(model, where)
         self._set(model, do_lower_case, where)
+
+    @classmethod
+    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
+        return cls(path, do_lower_case) if path.suffix == ".model" else None
 
     def _set(self, model: bytes, do_lower_case: bool, where: str) -> None:
         self.model, self._lower = model, do_lower_case

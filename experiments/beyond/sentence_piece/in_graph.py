@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from official_bert.tokenization import sentence_piece
+from experiments.beyond.sentence_piece import tokenizer as sentence_piece
 from official_bert.tokenization.graph import code_points
 from official_bert.tokenization.graph.in_graph import (
     Characters,

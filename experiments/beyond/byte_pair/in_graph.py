@@ -1,22 +1,23 @@
-"""Byte-pair encoding as TensorFlow operations, for SavedModels; equal to `BytePairTokenizer` and
-`WordEndTokenizer`.
+"""Byte-pair encoding as TensorFlow operations, for SavedModels; equal to `BytePairTokenizer`,
+and to a `ForeignTokenizer` of the same kind.
 
 GPT-2's cut of a text needs to look ahead, which TensorFlow's regular expressions cannot, and
 TensorFlow may know another version of Unicode. So the characters of all texts stand in one flat
 vector, as in `in_graph.py`, and whether a word begins is asked of tables and neighbours. Then the
-best pair of every word is merged, all words at once, until none has a pair left. The words of
-OpenAI GPT are those of BERT.
+best pair of every word is merged, all words at once, until none has a pair left.
 
 Dimensions in comments: B texts, C characters, W words, P pieces.
 """
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization import reference
+from experiments.beyond.byte_pair import files
+from experiments.beyond.byte_pair.tokenizer import blanks_around
 from official_bert.tokenization.graph import foreign_tables
 from official_bert.tokenization.graph.in_graph import (
-    BasicWords,
     PagedTable,
     TextsToPieces,
     changes,
@@ -25,12 +26,10 @@ from official_bert.tokenization.graph.in_graph import (
     utf8_sizes,
 )
 from official_bert.tokenization.graph.in_graph_foreign import AddedTokens
-from official_bert.tokenization.library import byte_pair, byte_pair_files
 from official_bert.tokenization.library.foreign import ForeignTokenizer, LibraryTokenizer
-from official_bert.tokenization.library.word_end_byte_pair import END, WordEndTokenizer
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
-_CODE_POINTS = 0x110000
 _NO_RANK = np.int32(2**31 - 1)
 
 
@@ -48,14 +47,13 @@ class InGraphBytePairs(TextsToPieces):
         self._added: list[AddedTokens] = []
         trims, merges = True, getattr(tokenizer, "merges", ())
         if isinstance(tokenizer, ForeignTokenizer):
-            merges, trims = byte_pair_files.merges_of(tokenizer.contents)
+            merges, trims = files.merges_of(tokenizer.contents)
             self._added = [AddedTokens(tokenizer, later, trims) for later in (False, True)]
-        kinds = foreign_tables.byte_level_kinds(_MARK, _LETTER, _NUMBER, _BLANK)
-        self._kind = PagedTable(kinds)
+        self._kind = PagedTable(_kinds())
         self._add_prefix_space = getattr(tokenizer, "add_prefix_space", False)
-        self._id_of_byte = tf.constant([id_of[char] for char in byte_pair.BYTE_CHARACTERS])
+        self._id_of_byte = tf.constant([id_of[char] for char in BYTE_CHARACTERS])
         self._bytes_of_id = tf.constant([len(piece) for piece in tokenizer.vocab])
-        blanks = np.array([byte_pair.blanks_around(piece) for piece in tokenizer.vocab], np.int32)
+        blanks = np.array([blanks_around(piece) for piece in tokenizer.vocab], np.int32)
         self._blanks_before, self._blanks_behind = map(tf.constant, blanks.T * trims)
         self._merge = Merges(tokenizer.vocab, merges)
 
@@ -92,35 +90,6 @@ class InGraphBytePairs(TextsToPieces):
             ids = added_tokens.ids_or(ids, tf.gather(points, first))
         places = (tf.maximum(place - before, 0) for place in (start, end))
         return pieces_of(tf.size(texts), row, ids, *places)
-
-
-class InGraphWordEnds(TextsToPieces):
-    """OpenAI GPT's texts to ids. Bytes that are not UTF-8 are ignored."""
-
-    def __init__(self, tokenizer: WordEndTokenizer):
-        super().__init__(name="in_graph_word_ends")
-        self._words = BasicWords(reference.Rules())
-        self._merge = Merges(tokenizer.vocab, tokenizer.merges)
-        inside, last = np.full((2, _CODE_POINTS), tokenizer.unk_id)
-        spelt = [piece.removesuffix(END) for piece in tokenizer.vocab]
-        for index, (piece, text) in enumerate(zip(tokenizer.vocab, spelt, strict=True)):
-            if len(text) == 1:
-                (inside if piece == text else last)[ord(text)] = index
-        self._inside, self._last = PagedTable(inside), PagedTable(last)
-        lengths = np.array([len(text) for text in spelt], np.int32)
-        lengths[tokenizer.unk_id] = 1  # stands for one character
-        self._lengths = tf.constant(lengths)
-
-    def _pieces(self, texts):
-        characters, word, _ = self._words.split(texts)
-        ends_word = tf.concat([word[1:] != word[:-1], [True]], 0)[: tf.size(word)]
-        points = characters.points
-        ids = self._merge(tf.where(ends_word, self._last(points), self._inside(points)), word)
-        piece = tf.repeat(tf.range(tf.size(ids)), tf.gather(self._lengths, ids))  # [C]
-        row = tf.math.segment_min(characters.rows, piece)
-        starts = tf.math.segment_min(characters.starts, piece)
-        ends = tf.math.segment_max(characters.ends, piece)
-        return pieces_of(tf.size(texts), row, ids, starts, ends)
 
 
 class Merges(tf.Module):
@@ -170,6 +139,24 @@ class Merges(tf.Module):
             shape_invariants=(any_size, any_size, tf.TensorShape([])),
         )
         return ids
+
+
+@functools.cache
+def _kinds() -> np.ndarray:
+    """Return the kind of each character in GPT-2's cut."""
+    import tokenizers
+
+    cut = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
+
+    def kind(char):
+        if len(cut(f"a{char}")) == 1:
+            return _LETTER
+        if len(cut(f"1{char}")) == 1:
+            return _NUMBER
+        # Of two blanks before a letter the first is apart; "!?" is one word.
+        return _MARK if len(cut(f"!{char}")) == 1 else _BLANK
+
+    return foreign_tables.table(kind, np.uint8)
 
 
 def _begins(points, kind, rows):

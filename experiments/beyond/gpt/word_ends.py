@@ -12,21 +12,24 @@ last piece.
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, Self
 
-import numpy as np
-
+from experiments.beyond.byte_pair import files
+from experiments.beyond.byte_pair.tokenizer import check_merges
 from official_bert.common.errors import UserError
+from official_bert.common.json_files import list_of, shorten
 from official_bert.tokenization import offsets, reference, sequences
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.library import byte_pair, byte_pair_files, tokenizer_json
+from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import LibraryTokenizer
 
-END = byte_pair_files.WORD_END
+END = files.WORD_END
 START, DELIMITER, EXTRACT, UNKNOWN = "_start_", "_delimiter_", "_classify_", "<unk>"
 ADDED = (START, DELIMITER, EXTRACT)
 # The model never reads the padding, and no token is masked.
 SPECIAL = SpecialTokens(pad=EXTRACT, unk=UNKNOWN, cls=START, sep=EXTRACT, mask=UNKNOWN)
-_RULES = reference.Rules()
+_RULES = reference.Rules()  # its words are those of uncased BERT
+_WORDS = tokenizer_json.bert_steps(_RULES)
 
 
 class WordEndTokenizer(LibraryTokenizer):
@@ -43,6 +46,9 @@ class WordEndTokenizer(LibraryTokenizer):
     """
 
     kind = "word_end_byte_pair"
+    hub_class = "OpenAIGPTTokenizer"
+    hub_files = ("tokenizer.json", "vocab.json", "vocab.txt")
+    reads_hub_json = True
 
     def __init__(
         self,
@@ -62,23 +68,30 @@ class WordEndTokenizer(LibraryTokenizer):
         where = "vocabulary"
         if isinstance(vocab, str | os.PathLike):
             where = str(vocab)
-            vocab, merges = byte_pair_files.read_word_ends(Path(vocab))
+            vocab, merges, is_whole = _read(Path(vocab))
+            self.second_file = "" if is_whole else files.MERGES_FILE
         vocab, self.merges = list(vocab), [(left, right) for left, right in merges or ()]
         vocab += [token for token in ADDED if token not in vocab]
-        byte_pair.check_merges(vocab, self.merges, where)
+        check_merges(vocab, self.merges, where)
         if UNKNOWN not in vocab:
             raise UserError(f"{where}: lacks {UNKNOWN}, which stands for unknown characters")
         self._set_vocab(vocab, SPECIAL)
         self.contents = tokenizer_json.whole(
-            tokenizer_json.byte_pairs(
-                self._id_of, self.merges, unk_token=UNKNOWN, end_of_word_suffix=END
-            ),
+            files.model_of(self._id_of, self.merges, unk_token=UNKNOWN, end_of_word_suffix=END),
             tokenizer_json.special_tokens(self._id_of, {*ADDED, UNKNOWN}),
-            **byte_pair_files.UNCASED_WORDS,
+            **_WORDS,
             post_processor=sequences.as_template(self),
             decoder={"type": "BPEDecoder", "suffix": END},
         )
         self._library, _ = tokenizer_json.library(self.contents, where)
+
+    @classmethod
+    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
+        return cls(path) if path.suffix == ".json" and _has_word_ends(contents) else None
+
+    def write_for_hub(self, folder: str | os.PathLike) -> None:
+        self.write(folder)
+        files.write_parts(Path(folder), self.vocab, self.merges)
 
     @property
     def between(self) -> list[int]:
@@ -87,16 +100,6 @@ class WordEndTokenizer(LibraryTokenizer):
     @property
     def do_lower_case(self) -> bool:
         return True
-
-    @property
-    def readable(self) -> list[str]:
-        """Pieces say where a word ends, not where it begins: none has a "##"."""
-        return [piece.removesuffix(END) for piece in self.vocab]
-
-    @property
-    def continues(self) -> np.ndarray:
-        """None is known to; whole words cannot be masked."""
-        return np.zeros(self.vocab_size, bool)
 
     def encode(self, text: str) -> list[int]:
         words = reference.basic_tokenize(text, *_RULES)
@@ -122,3 +125,33 @@ class WordEndTokenizer(LibraryTokenizer):
         # A lone surrogate is not text: one unknown character.
         word = word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return self._library.model.tokenize(word)
+
+
+def _read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
+    """Return (pieces, merges, whether one file has both) of a `tokenizer.json` or a `vocab.json`.
+
+    Raises:
+      UserError: a file is missing or damaged, or the tokeniser is of another kind.
+    """
+    contents = files.read_contents(path)
+    if not files.is_whole(contents):
+        return *files.of_two_files(contents, path), False
+    if not _has_word_ends(contents):
+        raise UserError(f"{path}: no byte pairs of words that end in {END}")
+    for name, usual in _WORDS.items():
+        if contents.get(name) != usual:
+            raise UserError(f"{path}: {name} {shorten(contents.get(name))} is not GPT's, {usual}")
+    return *files.pieces_and_merges(contents, path), True
+
+
+def _has_word_ends(contents: dict[str, Any]) -> bool:
+    """Return whether they are GPT's, which has no tokens to begin and end a sequence but those of
+    ours."""
+    if not files.is_whole(contents):
+        return any(str(piece).endswith(END) for piece in contents)
+    model = contents["model"]
+    if model.get("type") != "BPE" or model.get("end_of_word_suffix") != END:
+        return False
+    added = list_of({"added_tokens": [], **contents}, "added_tokens", dict, "tokenizer.json")
+    names = {str(token.get("content")) for token in added} | {*(model.get("vocab") or ())}
+    return START in names or names.isdisjoint(("[CLS]", "<s>"))

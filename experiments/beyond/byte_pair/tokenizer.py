@@ -13,13 +13,14 @@ import itertools
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from experiments.beyond.byte_pair import files
 from official_bert.common.errors import UserError
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.library import byte_pair_files, tokenizer_json
+from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import LibraryTokenizer
 from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
@@ -46,6 +47,7 @@ class BytePairTokenizer(LibraryTokenizer):
     """
 
     kind = "byte_pair"
+    hub_class = "RobertaTokenizer"
     separators = 2
 
     def __init__(
@@ -69,8 +71,9 @@ class BytePairTokenizer(LibraryTokenizer):
         where = "vocabulary"
         if isinstance(vocab, str | os.PathLike):
             where = str(vocab)
-            vocab, merges, written = byte_pair_files.read(Path(vocab))
+            vocab, merges, written = files.read(Path(vocab))
             add_prefix_space = written if add_prefix_space is None else add_prefix_space
+            self.second_file = files.MERGES_FILE if written is None else ""
         self.merges = [(left, right) for left, right in merges or ()]
         self.add_prefix_space = bool(add_prefix_space)
         vocab = list(vocab)
@@ -79,6 +82,15 @@ class BytePairTokenizer(LibraryTokenizer):
         self.contents = self._contents(self.add_prefix_space)
         self._library, _ = tokenizer_json.library(self._computed(), where)
         self._ids = _Cache(self._ids_of_chunk)
+
+    @classmethod
+    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
+        is_own = path.suffix == ".json" and files.is_robertas(contents, path)
+        return cls(path) if is_own else None
+
+    @classmethod
+    def of_contents(cls, contents: dict[str, Any], where: str) -> Self:
+        return cls(*files.parts_of(contents, where))
 
     def encode(self, text: str) -> list[int]:
         # The words of a text, or several together; a blank alone always begins a word.
@@ -115,7 +127,7 @@ class BytePairTokenizer(LibraryTokenizer):
         for token in added:  # the blank before a mask belongs to the word that it hides
             token["lstrip"] = token["content"] == SPECIAL.mask
         return tokenizer_json.whole(
-            tokenizer_json.byte_pairs(self._id_of, self.merges, ignore_merges=False),
+            files.model_of(self._id_of, self.merges, ignore_merges=False),
             added,
             pre_tokenizer=byte_level,
             post_processor={"type": "RobertaProcessing", **ends, **space},

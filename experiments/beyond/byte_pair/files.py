@@ -11,12 +11,9 @@ from official_bert.common.json_files import MOST_BYTES, field, list_of, read_jso
 from official_bert.common.outside_files import read_bytes
 from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
-from official_bert.tokenization.reference import Rules
 
 MERGES_FILE, VOCAB_FILE = "merges.txt", "vocab.json"
-WORD_END = "</w>"
-# GPT's words are those of uncased BERT.
-UNCASED_WORDS = tokenizer_json.bert_steps(Rules())
+WORD_END = "</w>"  # ends the last piece of a word in OpenAI GPT's
 
 
 def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
@@ -25,27 +22,32 @@ def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
     Raises:
       UserError: a file is missing or damaged, or the tokeniser is of another kind.
     """
-    contents = _contents(path)
-    if "model" in contents:
+    contents = read_contents(path)
+    if is_whole(contents):
         return parts_of(contents, path)
-    return *_of_two_files(contents, path), None
+    return *of_two_files(contents, path), None
 
 
-def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return (pieces, merges) of a `tokenizer.json` or a `vocab.json` of OpenAI GPT.
+def read_contents(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a file.
 
     Raises:
-      UserError: a file is missing or damaged, or the tokeniser is of another kind.
+      UserError: it is missing, or no JSON object.
     """
-    contents = _contents(path)
-    if "model" not in contents:
-        return _of_two_files(contents, path)
-    if not _has_word_ends(contents):
-        raise UserError(f"{path}: no byte pairs of words that end in {WORD_END}")
-    for name, usual in UNCASED_WORDS.items():
-        if contents.get(name) != usual:
-            raise UserError(f"{path}: {name} {shorten(contents.get(name))} is not GPT's, {usual}")
-    return _pieces(contents, path), _merges(contents, path)
+    return read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
+
+
+def is_whole(contents: dict[str, Any]) -> bool:
+    """Return whether they are a `tokenizer.json`, and not a `vocab.json`, whose piece "model" has
+    an id."""
+    return isinstance(contents.get("model"), dict)
+
+
+def is_robertas(contents: dict[str, Any], where) -> bool:
+    """Return whether `read` reads a file with these contents."""
+    if is_whole(contents):
+        return not _why_not_roberta(contents, where)
+    return not any(str(piece).endswith(WORD_END) for piece in contents)
 
 
 def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str, str]], bool]:
@@ -56,31 +58,36 @@ def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str
     """
     if reason := _why_not_roberta(contents, where):
         raise UserError(f"{where}: {reason}")
-    pieces = _pieces(contents, where)
     add_prefix_space = contents["pre_tokenizer"].get("add_prefix_space") is True
-    return pieces, _merges(contents, where), add_prefix_space
+    return *pieces_and_merges(contents, where), add_prefix_space
 
 
-def kind_of(path: Path) -> str:
-    """Return the name in `KINDS` of the tokeniser in a `tokenizer.json` or a `vocab.json`."""
-    contents = _contents(path)
-    if _has_word_ends(contents):
-        return "word_end_byte_pair"
-    is_foreign = "model" in contents and _why_not_roberta(contents, path)
-    return "tokenizer_json" if is_foreign else "byte_pair"
+def pieces_and_merges(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the pieces of the model and of the added tokens of a `tokenizer.json`, and its merges.
+
+    Raises:
+      UserError: one is damaged.
+    """
+    tokenizer_json.check(contents, where)
+    added = {token["content"]: token["id"] for token in contents.get("added_tokens") or ()}
+    pieces = pieces_of({**contents["model"]["vocab"], **added}, f"{where}: vocab")
+    return pieces, _merges(contents, where)
 
 
-def _has_word_ends(contents) -> bool:
-    """Return whether they are GPT's, which has no tokens to begin and end a sequence but those of
-    ours."""
-    model = contents.get("model")
-    if not isinstance(model, dict):
-        return any(str(piece).endswith(WORD_END) for piece in contents)
-    if model.get("type") != "BPE" or model.get("end_of_word_suffix") != WORD_END:
-        return False
-    added = list_of({"added_tokens": [], **contents}, "added_tokens", dict, "tokenizer.json")
-    names = {str(token.get("content")) for token in added} | {*(model.get("vocab") or ())}
-    return "_start_" in names or names.isdisjoint(("[CLS]", "<s>"))
+def model_of(id_of: dict[str, int], merges: list[tuple[str, str]], **more) -> dict[str, Any]:
+    """Return the field "model" of a `tokenizer.json` of byte pairs."""
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": "",
+        "end_of_word_suffix": "",
+        "fuse_unk": False,
+        "byte_fallback": False,
+        **more,
+        "vocab": id_of,
+        "merges": [list(pair) for pair in merges],
+    }
 
 
 def write_parts(folder: Path, vocab: list[str], merges: list[tuple[str, str]]) -> None:
@@ -103,17 +110,6 @@ def pieces_of(id_of: dict[str, Any], where: str) -> list[str]:
     if sorted(id_of.values()) != list(range(len(id_of))):
         raise UserError(f"{where}: the ids are not 0 to {len(id_of) - 1}, each once")
     return sorted(id_of, key=id_of.__getitem__)
-
-
-def _contents(path: Path) -> dict[str, Any]:
-    return read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
-
-
-def _pieces(contents: dict[str, Any], where) -> list[str]:
-    """Return the pieces of the model and of the added tokens of a `tokenizer.json`."""
-    tokenizer_json.check(contents, where)
-    added = {token["content"]: token["id"] for token in contents.get("added_tokens") or ()}
-    return pieces_of({**contents["model"]["vocab"], **added}, f"{where}: vocab")
 
 
 def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
@@ -139,7 +135,7 @@ def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
 
 
 def _why_not_roberta(contents, path) -> str:
-    """Say what is not as in RoBERTa's `tokenizer.json`; "" where all is."""
+    """Return what is not as in RoBERTa's `tokenizer.json`; "" where all is."""
     model = field(contents, "model", dict, path)
     if model.get("type") != "BPE":
         return f"a {shorten(model.get('type'))} tokenizer, not one of byte pairs"
@@ -173,7 +169,7 @@ def _merges(contents, path: Path) -> list[tuple[str, str]]:
     return [pair_of(merge, f"{path}: merges") for merge in written]
 
 
-def _of_two_files(contents: dict[str, Any], path: Path):
+def of_two_files(contents: dict[str, Any], path: Path):
     """Return (pieces, merges) of a `vocab.json` and the merges beside it.
 
     Raises:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import text_lines
+from experiments.beyond.byte_pair.tokenizer import SPECIAL, BytePairTokenizer
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import parse_json
-from official_bert.tokenization.library.byte_pair import BYTE_CHARACTERS, SPECIAL, BytePairTokenizer
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
 _LEAST = 2  # how often a pair must occur
 _LINES_AT_ONCE = 1000
