@@ -12,7 +12,7 @@ Layout: large vocabularies have the ids of the released ones, [PAD] 0, [unused0]
 20,000) just [PAD] [UNK] [CLS] [SEP] [MASK] 0 to 4. Then come the single characters by code point,
 then all other pieces, most used first, as in the released vocabularies.
 
-Of the `learners` of an extension --kind chooses another one than WordPiece.
+--kind chooses one of an extension's `learners` in place of WordPiece.
 """
 
 import functools

@@ -72,9 +72,7 @@ tagger = official_bert.BertTagger(encoder, num_labels=9, seed=1)""",
 tokenizer = official_bert.load("tiny-wikipedia").tokenizer
 batch = tokenizer(["A cat sleeps.", "Who naps?"], max_length=16)
 tokenizer.decode(tokenizer.encode("a kitten"))""",
-        ("tokenization.BertTokenizer", "tokenization.BytePairTokenizer",
-         "tokenization.SentencePieceTokenizer", "tokenization.WordEndTokenizer",
-         "export.tokenizer_layer.TokenizerLayer"),
+        ("tokenization.BertTokenizer", "export.tokenizer_layer.TokenizerLayer"),
     ),
     Group(
         "training",

@@ -264,7 +264,7 @@ def _our_tokenizer(
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
     check_below(Path(preset, "assets"), MOST_BYTES)  # KerasHub opens whatever is there
-    backbone.check(Path(preset))
+    backbone.check_preset(Path(preset))
     try:
         theirs = getattr(keras_hub.models, class_name).from_preset(preset)
     except Exception as error:  # a preset of a backbone alone has no tokenizer

@@ -44,8 +44,8 @@ class Backbone:
       renames: (regular expression, what BERT's backbone calls it) of names of its variables.
       one_segment: whether the row of the one segment is added to those of the positions.
       pieces: the kind of its tokeniser, see `tokenization.kind_of`.
-      check: function of the folder of a preset, which raises UserError where its tokeniser's files
-        are damaged.
+      check_preset: function of the folder of a preset, which raises UserError where files of its
+        tokeniser are damaged.
       tokenizer_from: function of (KerasHub's tokeniser, its place, do_lower_case) -> ours.
       tokenizer_to: function of (KerasHub's class, our tokeniser) -> KerasHub's.
       note: what to say of the tokeniser that was written.
@@ -61,7 +61,7 @@ class Backbone:
     renames: tuple[tuple[str, str], ...] = ()
     one_segment: bool = False
     pieces: str = "word_piece"
-    check: Callable[[Path], None] = lambda preset: None
+    check_preset: Callable[[Path], None] = lambda preset: None
     tokenizer_from: Callable | None = None  # None: WordPiece, `keras_hub` knows it
     tokenizer_to: Callable | None = None
     note: str = ""

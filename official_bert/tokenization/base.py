@@ -68,7 +68,7 @@ class Tokenizer:
 
     @classmethod
     def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
-        """Return the tokeniser of a file that is no list of pieces; None where it is another's.
+        """Return the tokeniser of a file that is not a list of pieces; None where it is another's.
 
         Args:
           contents: of a JSON file.

@@ -211,7 +211,7 @@ IN_GRAPH: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     ),
     "no steps": lambda: word_piece(None, None, ENTITIES),
 }
-# Those that an extension's graph computes.
+# Tokenisers that an extension's graph computes.
 OF_BYTES: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "bytes": byte_pairs,
     "bytes, added tokens": lambda: byte_pairs(FLAGS),

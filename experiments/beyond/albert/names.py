@@ -65,7 +65,7 @@ class Albert(Member):
             ("embedding_projection/", "embeddings_projection/"),
         ),
         pieces="sentence_piece",
-        check=_check,
+        check_preset=_check,
         tokenizer_from=_from_keras_hub,
         tokenizer_to=lambda make, tokenizer: make(proto=tokenizer.model),
         note="KerasHub gives a text to SentencePiece as it is: lower its case and take its accents "

@@ -153,7 +153,7 @@ def _kinds() -> np.ndarray:
             return _LETTER
         if len(cut(f"1{char}")) == 1:
             return _NUMBER
-        # Of two blanks before a letter the first is apart; "!?" is one word.
+        # The first of two blanks before a letter is apart; "!?" is one word.
         return _MARK if len(cut(f"!{char}")) == 1 else _BLANK
 
     return foreign_tables.table(kind, np.uint8)
