@@ -112,7 +112,7 @@ bench: .venv/bench.stamp
 	  -c .venv-lowest/constraints.txt -e '.[dev,tensorflow]'
 	@touch $@
 
-# make reproduce CONSTRAINTS=constraints.txt installs the versions that it was last run with.
+# make reproduce CONSTRAINTS=constraints.txt installs the versions behind the committed table.
 .venv/run.stamp: .venv/bin/python requirements.txt requirements-base.txt
 	$(BIN)/python -m pip install --quiet -r requirements.txt $(CONSTRAINTS:%=-c %)
 	@touch $@

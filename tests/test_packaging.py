@@ -87,6 +87,9 @@ def test_constraints_pin_every_requirement():
             re.sub("[-_.]+", "-", n).lower() for n in re.findall(r"^([\w.-]+)[<>=!]", text, re.M)
         }
     assert len(wanted) > 25 and wanted <= pinned, wanted - pinned
+    beside = (ROOT / "experiments/results/table5/checkpoints/constraints.txt").read_text()
+    made_with = {line for line in beside.splitlines() if not line.startswith(("#", "jax"))}
+    assert len(made_with) > 7 and made_with <= set(lines)
 
 
 def test_images_are_made_of_what_is_here():
