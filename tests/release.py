@@ -27,8 +27,10 @@ def main() -> None:
     names = _output("git", "ls-files").splitlines()
     epoch = _output("git", "log", "-1", "--format=%ct").strip()
     with tempfile.TemporaryDirectory() as folder:
-        one = _built(Path(folder, "one"), names, epoch, umask=0o022)
-        other = _built(Path(folder, "other"), names, epoch, umask=0o077)
+        umasks = {"one": 0o022, "other": 0o077}
+        for name, umask in umasks.items():  # both before a build, which takes a while
+            _copy(Path(folder, name), names, umask)
+        one, other = (_built(Path(folder, name), epoch, umask) for name, umask in umasks.items())
         assert [p.name for p in one] == [p.name for p in other] and len(one) == 2
         for first, second in zip(one, other, strict=True):
             assert first.read_bytes() == second.read_bytes(), f"{first.name}: two builds differ"
@@ -45,12 +47,16 @@ def _output(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
-def _built(place: Path, names: list[str], epoch: str, umask: int) -> list[Path]:
-    """Return the files of a build of the tree, copied to a new folder."""
+def _copy(place: Path, names: list[str], umask: int) -> None:
+    """Copy the files of the repository to a new folder."""
     for name in names:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, place / name)
         (place / name).chmod((ROOT / name).stat().st_mode & ~umask)
+
+
+def _built(place: Path, epoch: str, umask: int) -> list[Path]:
+    """Return the files of a build of a copy of the repository."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist"]
     environment = os.environ | {"SOURCE_DATE_EPOCH": epoch}
     before = os.umask(umask)
