@@ -231,13 +231,9 @@ class Model(LoadedModel):
         """
         texts, one = as_texts(texts)
         if self.head != "pretraining":
-            raise UserError(
-                f"the model has no masked-LM head (its head is {self.head}): use {self.verb}"
-            )
+            raise UserError(f"no masked-LM head (its head is {self.head}): use {self.verb}")
         if self.verb == "generate":
-            raise UserError(
-                "a left-to-right model cannot fill [MASK], it sees no word after it: use generate"
-            )
+            raise UserError("a left-to-right model cannot fill [MASK]: use generate")
         if not objectives.fills_masks(self.settings):
             known = [objectives.parse_spec(one)[0] for one in self.settings["objectives"]]
             raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
