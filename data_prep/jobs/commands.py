@@ -27,7 +27,7 @@ _NO_THREAD = "can't start new thread"  # which is not an OSError
 _USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE, *_LIMITS)
 # Where an installation was broken off.
 _REQUIRED = ("keras", "numpy", "tensorflow", "tensorflow_text", "tokenizers", "safetensors")
-_INSTALL = "pip install 'official-bert[tensorflow]', or [jax]"
+_INSTALL = "pip install 'official-bert[tensorflow]', or [jax], [torch]"
 # Where it is that errors without a path are about.
 _PLACES = {
     errno.ENOENT: "the working folder",

@@ -29,10 +29,9 @@ class HoldingOut(FileTask):
     def __init__(self, data_dir: str = "", *, dev_fraction: float = 0.0, **options):
         """
         Args:
-          dev_fraction: where there is no dev file, hold out this part of the training file: of
-            tables the rows whose first text chance names, so that rows that share it stay together;
-            of tags whole documents, or sentences where the file is one document; of questions all
-            those of a paragraph.
+          dev_fraction: where there is no dev file, hold out this part of the training file. Rows of
+            a table with the same first text stay together, and so do the sentences of a document
+            (of a file that is one document, single sentences) and the questions of a paragraph.
         """
         super().__init__(data_dir, **options)
         if not 0 <= dev_fraction < 1:
