@@ -11,7 +11,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from official_bert import window_pooling
 from official_bert.backend.fit_arguments import check_classes
 from official_bert.bilstm import BiLSTM
 from official_bert.common.errors import UserError, check_choice
@@ -28,6 +27,7 @@ from official_bert.losses import (
     weighted_sum,
 )
 from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in
+from official_bert.window_pooling import POOLINGS, pool
 
 
 def build_head(encoder: BertEncoder, head: dict, **options):
@@ -135,7 +135,7 @@ class FineTuned(ModelWithLosses):
         """Return the vector [N, H] of each row, from what `sequence` gave."""
         mask = rows["input_mask"]
         if self.mean_pooling:
-            vector = window_pooling.pool(sequence, mask > 0, "mean")
+            vector = pool(sequence, mask > 0, "mean")
             pooler = None if self.bilstm else self.encoder.pooler
             return pooler(vector) if pooler else vector
         if self.bilstm is None:
@@ -219,7 +219,7 @@ class BertClassifier(FineTuned):
     ):
         check_choice("problem", problem, PROBLEMS)
         if windows:
-            check_choice("windows", windows, window_pooling.POOLINGS)
+            check_choice("windows", windows, POOLINGS)
         if problem == "regression" and num_labels != 1:
             raise UserError(f"regression has 1 output, not num_labels={num_labels}")
         self.mean_pooling = mean_pooling
@@ -251,7 +251,7 @@ class BertClassifier(FineTuned):
             texts, count, _ = ops.shape(complete_inputs(batch, self.encoder.config)["input_ids"])
             real = ops.reshape(ops.any(rows["input_mask"] > 0, axis=-1), (texts, count))
             vectors = ops.reshape(vectors, (texts, count, vectors.shape[-1]))
-            vectors = window_pooling.pool(vectors, real, self.windows)
+            vectors = pool(vectors, real, self.windows)
         return {"logits": self.head(self.dropped(vectors, seed))}
 
     def loss_terms(self, batch, outputs):

@@ -266,12 +266,12 @@ def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **r
     Raises:
       UserError: it is missing, no vocabulary, or not the file that it was.
     """
-    from official_bert import tokenization
+    from official_bert.tokenization import load_tokenizer
 
     with local_copy(path) as local:
         if sha256 and sha256_file(local) != sha256:
             raise damaged(path)
-        return tokenization.load_tokenizer(local, do_lower_case, **rules)
+        return load_tokenizer(local, do_lower_case, **rules)
 
 
 def find_vocabulary(folder: str, required: bool = True) -> str:
@@ -281,9 +281,9 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
     Raises:
       UserError: there is none.
     """
-    from official_bert import tokenization
+    from official_bert.tokenization import find_vocabulary
 
-    path = tokenization.find_vocabulary(folder, exists)
+    path = find_vocabulary(folder, exists)
     if path is None and required:
         raise UserError(f"{folder or '.'}: no vocabulary (vocab.txt, ...) lies beside the records")
     return path or ""

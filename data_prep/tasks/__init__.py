@@ -14,9 +14,9 @@ import inspect
 import os
 
 from data_prep.tasks.task import Task
-from official_bert import extension
 from official_bert.common.errors import UserError, meant
 from official_bert.common.typed import typed
+from official_bert.extension import find, names
 
 # name: (module of this package, class, options that the name stands for); extensions add others
 TASKS = {
@@ -77,7 +77,7 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
 
 def task_names() -> list[str]:
     """Return the names of all tasks, those of extensions too."""
-    return [*TASKS, *extension.names("tasks")]
+    return [*TASKS, *names("tasks")]
 
 
 def class_of(name: str) -> type[Task]:
@@ -127,7 +127,7 @@ def _find(name: str):
     known |= {_plain(key): value for key, value in _OTHER_NAMES.items()}
     name = known.get(_plain(name), name)
     if name not in TASKS:
-        return name, extension.find("tasks", name, TASKS), {}
+        return name, find("tasks", name, TASKS), {}
     module, class_name, fixed = TASKS[name]
     return name, getattr(importlib.import_module(f"data_prep.tasks.{module}"), class_name), fixed
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.checkpoints.names import FINE_TUNED
@@ -26,6 +25,7 @@ from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import PROBLEMS, BertConfig
 from official_bert.extension import check, find
+from official_bert.objectives import parse_spec
 from official_bert.window_pooling import POOLINGS, of_tokens
 
 CONFIG_FILE = "bert_config.json"
@@ -209,7 +209,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         find("heads", settings["head"]).check(settings, path)
     if settings["head"] == "pretraining":
         for written in list_of(settings, "objectives", (str, dict), path):
-            objectives.parse_spec(written, f"{path}: objectives")
+            parse_spec(written, f"{path}: objectives")
     for name, kind in (("embedding", dict), ("fine_tuning", dict), ("license", str)):
         if name in settings:
             field(settings, name, kind, path)
@@ -230,19 +230,18 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
     Returns:
       (encoder, model); the same object twice for the head "none".
     """
-    from official_bert import encoder as encoder_module
-    from official_bert import heads, pretraining
+    from official_bert.encoder import BertEncoder
+    from official_bert.heads import build_head
+    from official_bert.pretraining import BertPretrainer
 
-    encoder = encoder_module.BertEncoder(config, **encoder_options)
+    encoder = BertEncoder(config, **encoder_options)
     match settings["head"]:
         case "none":
             model = encoder
         case "pretraining":
-            model = pretraining.BertPretrainer(
-                encoder, settings["objectives"], dtype=encoder.dtype_policy
-            )
+            model = BertPretrainer(encoder, settings["objectives"], dtype=encoder.dtype_policy)
         case _:
-            model = heads.build_head(encoder, settings, bilstm=bool(settings.get("bilstm")))
+            model = build_head(encoder, settings, bilstm=bool(settings.get("bilstm")))
     return encoder, model
 
 
@@ -252,13 +251,15 @@ def describe(model) -> tuple[str, dict[str, Any]]:
     Raises:
       UserError: the model is not one of this project's.
     """
-    from official_bert import encoder, heads, pretraining
+    from official_bert.encoder import BertEncoder
+    from official_bert.heads import FineTuned
+    from official_bert.pretraining import BertPretrainer
 
-    if isinstance(model, encoder.BertEncoder):
+    if isinstance(model, BertEncoder):
         return "none", {}
-    if isinstance(model, pretraining.BertPretrainer):
+    if isinstance(model, BertPretrainer):
         return "pretraining", {"objectives": [one.to_spec() for one in model.objectives]}
-    if isinstance(model, heads.FineTuned):
+    if isinstance(model, FineTuned):
         own = {name: getattr(model, name) for name in model.options}
         said = {name: value for name, value in own.items() if value}
         return model.kind, {"bilstm": model.bilstm is not None, **said}

@@ -15,9 +15,9 @@ from experiments.training.settings.options import (
     flat,
     place,
 )
-from official_bert import objectives
 from official_bert.common.errors import UserError, check_choice
 from official_bert.config import BertConfig, named_config
+from official_bert.objectives import BERT, parse_spec
 
 DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 SHARD = ("", "weights")
@@ -107,7 +107,7 @@ class PretrainConfig(TrainingConfig):
     learning_rate: float = 1e-4
     # Written as in official_bert.objectives, the language model first: masked_lm alone is "No NSP",
     # next_token is for models that read left to right.
-    objectives: tuple[str | dict, ...] = objectives.BERT
+    objectives: tuple[str | dict, ...] = BERT
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = place()
     # Folder of a finished run that is this one up to its own end (records, rates, seed), and whose
@@ -136,7 +136,7 @@ class PretrainConfig(TrainingConfig):
             if not getattr(self, name):
                 raise UserError(f"configuration: {name} is empty; give at least one")
         where = "configuration: objectives"
-        for name in [objectives.parse_spec(written, where)[0] for written in self.objectives][1:]:
+        for name in [parse_spec(written, where)[0] for written in self.objectives][1:]:
             if name in BertConfig.language_models.values():
                 raise UserError(f"{where}: {name} must stand first, and once")
 

@@ -6,11 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from official_bert.checkpoints import embedded, google, keras_hub, model_folder
+from official_bert.checkpoints import embedded, model_folder
 from official_bert.checkpoints.finding import hub
-from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError, meant
+from official_bert.extension import load as load_at
+
+# Modules of foreign formats, each of which is imported when a function of it is called.
+_GOOGLE = "official_bert.checkpoints.google"
+_HUGGING_FACE = "official_bert.checkpoints.hugging_face.huggingface"
+_KERAS_HUB = "official_bert.checkpoints.keras_hub"
 
 
 def load(
@@ -55,11 +60,11 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
       UserError: there is no such path and no such name.
     """
     path, name = embedded.find(model), str(model)
-    if path.exists() or google.is_google_checkpoint(path):
+    if path.exists() or _is_google_checkpoint(path):
         if revision:
             raise UserError(f"{model}: lies here, and a revision is for names on the hub")
         return path
-    presets = keras_hub.preset_names()
+    presets = _preset_names()
     if name in presets or name.startswith(("kaggle://", "gs://")):
         return name
     known = [*embedded.names(), *presets]
@@ -88,17 +93,27 @@ def kind_of(model: str | os.PathLike) -> str:
         return "keras_hub"
     if model_folder.is_model_folder(path):
         return "model_folder"
-    if google.is_google_checkpoint(path):
+    if _is_google_checkpoint(path):
         return "google"
-    if keras_hub.is_preset_folder(path):
+    if _is_preset_folder(path):
         return "keras_hub"
-    if huggingface.is_huggingface_folder(path):
+    if _is_huggingface_folder(path):
         return "huggingface"
     raise UserError(
         f"{path}: no model in this folder{model_folder.of_run(path)}; expected "
         f"{model_folder.MODEL_FILE} (a model folder), bert_config.json with *.ckpt.index (Google), "
         "config.json with model.safetensors (Hugging Face), or a KerasHub preset"
     )
+
+
+def _later(module: str, name: str) -> Callable:
+    return lambda *arguments, **options: load_at(f"{module}:{name}")(*arguments, **options)
+
+
+_is_google_checkpoint = _later(_GOOGLE, "is_google_checkpoint")
+_is_huggingface_folder = _later(_HUGGING_FACE, "is_huggingface_folder")
+_is_preset_folder = _later(_KERAS_HUB, "is_preset_folder")
+_preset_names = _later(_KERAS_HUB, "preset_names")
 
 
 class Importer(Protocol):
@@ -130,14 +145,14 @@ class Importer(Protocol):
 
 
 IMPORTERS: dict[str, Importer] = {
-    "google": google.import_google,
-    "huggingface": huggingface.import_huggingface,
-    "keras_hub": keras_hub.import_keras_hub,
+    "google": _later(_GOOGLE, "import_google"),
+    "huggingface": _later(_HUGGING_FACE, "import_huggingface"),
+    "keras_hub": _later(_KERAS_HUB, "import_keras_hub"),
 }
 PEEKS: dict[str, Callable[..., tuple]] = {
     "model_folder": model_folder.peek,
-    "google": google.peek,
-    "huggingface": huggingface.peek,
+    "google": _later(_GOOGLE, "peek"),
+    "huggingface": _later(_HUGGING_FACE, "peek"),
 }
 
 
@@ -162,7 +177,7 @@ class Exporter(Protocol):
 
 
 EXPORTERS: dict[str, Exporter] = {
-    "google": google.export_google,
-    "huggingface": huggingface.export_huggingface,
-    "keras_hub": keras_hub.export_keras_hub,
+    "google": _later(_GOOGLE, "export_google"),
+    "huggingface": _later(_HUGGING_FACE, "export_huggingface"),
+    "keras_hub": _later(_KERAS_HUB, "export_keras_hub"),
 }
