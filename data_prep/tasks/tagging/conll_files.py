@@ -272,7 +272,10 @@ def _tagged_rows(table: look.Table, kinds, layout: Layout) -> list[list[tuple]]:
             empty += not words
         if sentences:
             documents.append(sentences)
-    for count, told in ((empty - rejected, "without words"), (rejected, "that were not accepted")):
+    for count, told in (
+        (empty - rejected, "without words"),
+        (rejected, "not accepted or not annotated"),
+    ):
         if count:
             print(f"{table.path}: {count} rows {told} left out", file=sys.stderr)
     return documents

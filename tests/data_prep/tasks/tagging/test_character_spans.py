@@ -92,11 +92,11 @@ def test_words_are_tagged_by_overlap(write, entities, tags):
     [
         ({"text": TEXT, "label": [[0, 10, "A"], [5, 8, "B"]]}, "object 1: .* shares a word"),
         ({"text": TEXT, "label": [[4, 5, "A"]]}, "has no word; leave it out"),
-        ({"text": TEXT, "label": [[0, 99, "A"]]}, "no entity .* of a text of 23 characters"),
-        ({"text": TEXT, "label": [[3, 3, "A"]]}, "no entity"),
-        ({"text": TEXT, "label": [[-1, 3, "A"]]}, "no entity"),
-        ({"text": TEXT, "label": [[0, 3]]}, "no entity"),
-        ({"text": TEXT, "label": [["0", 3, "A"]]}, "no entity"),
+        ({"text": TEXT, "label": [[0, 99, "A"]]}, "not an entity .* of a text of 23 characters"),
+        ({"text": TEXT, "label": [[3, 3, "A"]]}, "not an entity"),
+        ({"text": TEXT, "label": [[-1, 3, "A"]]}, "not an entity"),
+        ({"text": TEXT, "label": [[0, 3]]}, "not an entity"),
+        ({"text": TEXT, "label": [["0", 3, "A"]]}, "not an entity"),
         ({"text": TEXT, "label": "positive"}, "label must be a list"),
         ({"text": 3, "label": []}, "text must be a text, not 3"),
         ({"text": TEXT, "label": [STUDIO[0] | {"start": 1}]}, 'is "Mira Okada", and its charac'),
@@ -123,4 +123,4 @@ def test_tags_without_sentence_breaks_are_told(write, capsys, name):
 def test_rejected_rows_are_counted(write, capsys):
     rows = [ROWS["Prodigy"], ROWS["Prodigy"] | {"answer": "reject"}]
     assert len(read(write, rows, "a.jsonl")) == 1
-    assert "1 rows that were not accepted left out" in capsys.readouterr().err
+    assert "1 rows not accepted or not annotated left out" in capsys.readouterr().err
