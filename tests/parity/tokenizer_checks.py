@@ -1,6 +1,5 @@
-"""BERT's tokeniser, RoBERTa's, GPT's and ALBERT's against `tokenizers` and `transformers`."""
+"""BERT's tokeniser against `tokenizers` and `transformers`."""
 
-import io
 import tempfile
 from pathlib import Path
 
@@ -9,11 +8,11 @@ from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from tests.parity.results import Result, check
 
 # From the folder of real data: 10 MB in which no special token is written (docs/family.md).
-_BOOKS = "corpus/books/B[au]*.gz"
-_TEXTS = (_BOOKS, "corpus/wikipedia/wiki_0[01]*.gz")
+BOOKS = "corpus/books/B[au]*.gz"
+_TEXTS = (BOOKS, "corpus/wikipedia/wiki_0[01]*.gz")
 # do_lower_case, strip_accents, tokenize_chinese_chars
 _RULES = [(True, False, True), (True, None, False), (False, True, True), (True, False, False)]
-_SOME = slice(None, None, 5)  # for offsets, decoding and files: what the pieces do not depend on
+SOME = slice(None, None, 5)  # for offsets, decoding and files: what the pieces do not depend on
 
 
 @check("tokenizers", "transformers", needs_data=True)
@@ -24,7 +23,7 @@ def word_pieces(data_dir) -> list[Result]:
 
     from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
 
-    path, lines = data_dir / "vocab" / "bert-base-uncased-vocab.txt", _real_text(data_dir)[_SOME]
+    path, lines = data_dir / "vocab" / "bert-base-uncased-vocab.txt", real_text(data_dir)[SOME]
     ours = BertTokenizer(path)
     theirs = tokenizers.BertWordPieceTokenizer(str(path), lowercase=True)
     encoded = theirs.encode_batch(lines, add_special_tokens=False)
@@ -37,7 +36,7 @@ def word_pieces(data_dir) -> list[Result]:
             again = huggingface_tokenizer.read(Path(folder))
         texts = ("Müller muller 彼得", "müller")
         differ_by_rules += sum(them.tokenize(text) != again.tokenize(text) for text in texts)
-    what = f"WordPiece: lines whose pieces differ, of {len(lines):,} ({_megabytes(lines)})"
+    what = f"WordPiece: lines whose pieces differ, of {len(lines):,} ({megabytes(lines)})"
     rules = f"WordPiece: texts that differ under {len(_RULES)} sets of rules, of 2"
     return [
         Result(what, "tokenizers", differ, 0),
@@ -45,162 +44,12 @@ def word_pieces(data_dir) -> list[Result]:
     ]
 
 
-@check("tokenizers", "transformers", needs_data=True)
-def byte_pairs(data_dir) -> list[Result]:
-    """RoBERTa's: learnt, written here and by transformers, and read by the other."""
-    import tokenizers
-    import transformers
-
-    from experiments.beyond.byte_pair.learner import learn_byte_pairs
-
-    lines = _real_text(data_dir)
-    ours = learn_byte_pairs(sorted(map(str, data_dir.glob(_BOOKS))), 5000)
-    with tempfile.TemporaryDirectory() as folder:
-        ours.write(folder)
-        theirs = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json")
-        fast = transformers.AutoTokenizer.from_pretrained(folder, tokenizer_type="roberta")
-        fast.save_pretrained(f"{folder}/saved")
-        again = huggingface_tokenizer.read(Path(folder, "saved"), kind="byte_pair")
-    encoded = theirs.encode_batch_fast(lines, add_special_tokens=False)
-    differ = sum(ours.encode(line) != them.ids for line, them in zip(lines, encoded, strict=True))
-    some = lines[_SOME]
-    encoded = theirs.encode_batch(some, add_special_tokens=False)
-    some_differ = sum(
-        ours.encode_with_offsets(line) != (them.ids, them.offsets)
-        or again.encode(line) != them.ids
-        or ours.decode(them.ids) != line
-        for line, them in zip(some, encoded, strict=True)
-    )
-    pairs = theirs.encode_batch([*zip(lines[:1000], lines[1000:2000], strict=True)])
-    rows = ours.pack(lines[:1000], lines[1000:2000], 4096)
-    differ_as_pairs = sum(
-        row["input_ids"] != pair.ids for row, pair in zip(rows, pairs, strict=True)
-    )
-    return [
-        Result(
-            f"byte pairs: lines whose pieces differ, of {len(lines):,} ({_megabytes(lines)})",
-            "tokenizers",
-            differ,
-            0,
-        ),
-        Result(
-            f"byte pairs: lines whose offsets or decoding differ, of {len(some):,}",
-            "tokenizers, transformers",
-            some_differ,
-            0,
-        ),
-        Result("byte pairs: pairs that differ, of 1,000", "tokenizers", differ_as_pairs, 0),
-    ]
-
-
-@check("tokenizers", "transformers", needs_data=True)
-def word_ends(data_dir) -> list[Result]:
-    """GPT's: learnt by `tokenizers`, written here, and read by transformers."""
-    import tokenizers
-    import transformers
-
-    from experiments.beyond.gpt.word_ends import WordEndTokenizer
-
-    lines = _real_text(data_dir)
-    theirs = tokenizers.Tokenizer(
-        tokenizers.models.BPE(unk_token="<unk>", end_of_word_suffix="</w>")
-    )
-    theirs.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
-    theirs.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=2000, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False
-    )
-    theirs.train_from_iterator(lines[::50], trainer)
-    with tempfile.TemporaryDirectory() as learnt, tempfile.TemporaryDirectory() as folder:
-        theirs.save(f"{learnt}/tokenizer.json")
-        ours = WordEndTokenizer(f"{learnt}/tokenizer.json")
-        huggingface_tokenizer.write(Path(folder), ours, 4096)
-        read = transformers.AutoTokenizer.from_pretrained(folder)
-    encoded = read.backend_tokenizer.encode_batch_fast(lines)
-    differ = sum(
-        row["input_ids"] != them.ids
-        for row, them in zip(ours.pack(lines, None, 4096), encoded, strict=True)
-    )
-    first, second = lines[:1000], lines[1000:2000]
-    pairs, expected = ours.pack(first, second, 4096), read(first, second)["input_ids"]
-    return [
-        Result(
-            f"GPT's byte pairs: lines that differ, of {len(lines):,} ({_megabytes(lines)})",
-            "transformers",
-            differ,
-            0,
-        ),
-        Result(
-            "GPT's byte pairs: pairs that differ, of 1,000",
-            "transformers",
-            sum(row["input_ids"] != ids for row, ids in zip(pairs, expected, strict=True)),
-            0,
-        ),
-    ]
-
-
-@check("sentencepiece", "transformers", needs_data=True)
-def sentence_piece(data_dir) -> list[Result]:
-    """ALBERT's: a model of its kind, read by both, and as transformers writes it.
-
-    Left out are texts that its own code and transformers treat differently (docs/family.md). Where
-    two cuts of a word have the same score, rounding decides, and so differently.
-    """
-    import sentencepiece
-    import transformers
-
-    from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer, normalized
-
-    lines = [line for line in _real_text(data_dir) if "``" not in line and "''" not in line]
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(normalized(line, True) for line in lines[::100]),
-        model_writer=model, vocab_size=2000, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"], num_threads=1, minloglevel=2,
-    )  # fmt: skip
-    ours = SentencePieceTokenizer(model.getvalue())
-    with tempfile.TemporaryDirectory() as folder:
-        ours.write(folder)
-        theirs = transformers.AlbertTokenizer.from_pretrained(folder)
-        theirs.save_pretrained(f"{folder}/saved")
-        again = huggingface_tokenizer.read(Path(folder, "saved"), kind="sentence_piece")
-    encoded = theirs.backend_tokenizer.encode_batch_fast(lines, add_special_tokens=False)
-    compared = [
-        (line, them.ids)
-        for line, them in zip(lines, encoded, strict=True)
-        if ours.parts.keys().isdisjoint(them.ids)
-    ]
-    size = f"{len(compared):,} ({_megabytes(line for line, _ in compared)})"
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-
-    def score(ids):
-        return sum(pieces.get_score(ids))
-
-    differ = [(mine, them) for line, them in compared if (mine := ours.encode(line)) != them]
-    differ = sum(abs(score(mine) - score(them)) > 1e-3 for mine, them in differ)
-    some, of_some = lines[_SOME], encoded[_SOME]
-    return [
-        Result(
-            f"SentencePiece: lines whose pieces differ, but for cuts of equal score, of {size}",
-            "transformers",
-            differ,
-            0,
-        ),
-        Result(
-            f"SentencePiece from its tokenizer.json: lines that differ, of {len(some):,}",
-            "transformers",
-            sum(again.encode(line) != them.ids for line, them in zip(some, of_some, strict=True)),
-            0,
-        ),
-    ]
-
-
-def _real_text(data_dir) -> list[str]:
+def real_text(data_dir) -> list[str]:
     lines = []
     for path in sorted(path for pattern in _TEXTS for path in data_dir.glob(pattern)):
         lines += [line.strip() for line in text_lines(str(path)) if line.strip()]
     return lines
 
 
-def _megabytes(lines) -> str:
+def megabytes(lines) -> str:
     return f"{sum(len(line.encode()) for line in lines) / 1e6:.1f} MB of text"
