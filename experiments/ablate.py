@@ -109,7 +109,8 @@ def run_together(
             shown.begin(ablation)
             for row, why in plan.left_out.items():
                 say(f"  {row}: {why}")
-        told = [line for one in grids for line in origins.differences(one.statuses().values())]
+        lines = (line for one in grids for line in origins.differences(one.statuses().values()))
+        told = list(dict.fromkeys(lines))
         for line in told:
             say(f"  the runs of this table differ: {line}")
         if strict:

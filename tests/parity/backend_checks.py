@@ -9,9 +9,9 @@ from tests.parity.results import Result, check
 
 @check("jax")
 def steps_on_jax() -> list[Result]:
-    """Take steps of every objective and head on both backends, a process each; 200 with
-    BERT_SLOW=1."""
-    steps = 200 if os.environ.get("BERT_SLOW") == "1" else 12
+    """Take 50 steps of every objective and head on both backends, a process each, which drop the
+    same places; 200 with BERT_SLOW=1."""
+    steps = 200 if os.environ.get("BERT_SLOW") == "1" else 50
     return [
         Result(
             f"loss, worst of {steps} steps of a toy model (2/32/2); {head}",
