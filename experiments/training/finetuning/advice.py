@@ -54,13 +54,13 @@ def _never(analysis: dict) -> list[str]:
 def _trials(config, task, steps: int) -> list[str]:
     rate, epochs = config.learning_rate, config.num_train_epochs
     trials, batch = [], config.train_batch_size
-    if steps < _FEW_STEPS and batch > _SMALL_BATCH:
-        trials.append(f"--config.train_batch_size={_SMALL_BATCH}, since {batch} gave {steps} steps")
     if not config.bias_correction:
         trials.append(
             "--config.bias_correction=true (without it Adam's first steps are some three times "
             "larger, which small data seldom survive)"
         )
+    if steps < _FEW_STEPS and batch > _SMALL_BATCH:
+        trials.append(f"--config.train_batch_size={_SMALL_BATCH}, since {batch} gave {steps} steps")
     trials.append(f"--config.learning_rate={rate / 3:.1g} or ={rate * 3:.1g}, in place of {rate:g}")
     trials.append(f"--config.num_train_epochs={2 * epochs:g}, in place of {epochs:g}")
     one_class = task.head["head"] == "classification" and task.head["problem"] == "single_label"
