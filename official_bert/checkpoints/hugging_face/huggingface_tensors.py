@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.checkpoints import safetensors_files
+from official_bert.checkpoints import guarded_process, safetensors_files
 from official_bert.checkpoints.integrity import check_type
-from official_bert.common import guarded_process
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, read_json
 from official_bert.common.paths import inside
