@@ -5,17 +5,20 @@ parameter without default has to be given.
 """
 
 import inspect
-import typing
 
 from absl import flags
 
 from data_prep.jobs import commands
 from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.processes import available_cores
+from official_bert.common.typed import outer
 
 flags.disclaim_key_flags()  # --help shows them as the command's own
 
-_DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+_DEFINE = {
+    bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float,
+    tuple: flags.DEFINE_list,
+}  # fmt: skip
 _OF_CALLERS = ("inputs", "progress", "workers")  # which commands set otherwise
 
 
@@ -37,13 +40,10 @@ def define(function, skip=(), least=None, unset=False, **choices) -> None:
         if name in choices:
             flags.DEFINE_enum(name, default, choices[name], about)
             continue
-        kinds = typing.get_args(parameter.annotation) or (parameter.annotation,)
         bounds = {"lower_bound": least[name]} if name in least else {}
         if name == "num_workers":  # a function that says nothing of it uses one
             bounds, default = {"lower_bound": default}, default and available_cores()
-        define_one = _DEFINE.get(kinds[0], flags.DEFINE_string)
-        if typing.get_origin(parameter.annotation) is tuple:
-            define_one = flags.DEFINE_list
+        define_one = _DEFINE.get(outer(parameter.annotation)[0], flags.DEFINE_string)
         define_one(name, default, about, required=required, **bounds)
 
 
