@@ -35,7 +35,7 @@ from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common.errors import UserError
 from official_bert.extension import find, names
-from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, kind_of
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, tokenizer_class
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
 
 _LARGE_VOCAB = 20_000  # from here on the layout of the released vocabularies
@@ -269,7 +269,7 @@ def _learn_others(paths):
     for name in ("num_unused", "character_coverage", "language_exponent", "strip_accents"):
         if FLAGS[name].value != FLAGS[name].default:
             raise UserError(f"--{name} is of WordPieces, not of --kind={FLAGS.kind}")
-    file_name = kind_of(FLAGS.kind).file_name
+    file_name = tokenizer_class(FLAGS.kind).file_name
     if not FLAGS.output.endswith(os.path.splitext(file_name)[1]):
         raise UserError(
             f"--output={FLAGS.output}: --kind={FLAGS.kind} is read by the end of its name; call it "

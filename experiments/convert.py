@@ -52,24 +52,24 @@ def convert(
     """
     check_outputs([input, vocab or ""], outputs=[output], overwrite=overwrite)
     from official_bert.checkpoints import model_folder
-    from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS, find, kind_of
+    from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS, find, format_of
     from official_bert.checkpoints.hugging_face import model_card
 
     if target and half:
         raise UserError("--half is for model folders; leave it or --target out")
     path = find(input, pickle=pickle)
-    kind = source or kind_of(path)
+    format = source or format_of(path)
     given = {"head": head, "gelu_form": gelu_form, "vocab": vocab, "do_lower_case": do_lower_case}
     given = {name: value for name, value in given.items() if value not in (None, "")}
     tensorflow_start.import_tensorflow()
-    if kind == "model_folder":
+    if format == "model_folder":
         if not (target or half):
             raise UserError(f"{input} is a model folder already; name a --target or --half")
         if given:
             raise UserError(f"--{next(iter(given))} is for imports; {input} is a model folder")
         loaded = model_folder.load(path)
     else:
-        loaded = IMPORTERS[kind](path, **given)
+        loaded = IMPORTERS[format](path, **given)
         print(loaded.report)
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
     if target:

@@ -110,7 +110,7 @@ class BertConfig:
         check_choice("BertConfig.gelu_form", self.gelu_form, GELU_FORMS)
 
     @classmethod
-    def kind_of(cls, fields: dict[str, Any]) -> "type[BertConfig]":
+    def config_class(cls, fields: dict[str, Any]) -> "type[BertConfig]":
         """Return the class that fields mark."""
         return _kind_of(cls, fields)
 
@@ -210,7 +210,7 @@ class BertConfig:
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        kind = cls.kind_of(fields)
+        kind = cls.config_class(fields)
         own = {field.name for field in dataclasses.fields(kind)}
         others = {name for name in fields.keys() - own if name in names("configs")}
         fields = {name: value for name, value in fields.items() if name not in others}

@@ -38,11 +38,11 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
       FloatingPointError: the loss is no longer finite.
     """
 
-    def start(kind, folder, records):
+    def start(source, folder, records):
         tensorflow_start.import_tensorflow()
         from experiments.training.pretraining import pretrain_run
 
-        return pretrain_run.run(kind, config, folder, progress, records, began)
+        return pretrain_run.run(source, config, folder, progress, records, began)
 
     return _continue(config, workdir, progress, overwrite, preflight.pretraining, start, lock)
 
@@ -70,8 +70,8 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
 
         return finetune_run.run(*arguments)
 
-    def start(kind, folder, read):
-        return kind.finetune(step_by_step, config, folder, progress, *read)
+    def start(source, folder, read):
+        return source.finetune(step_by_step, config, folder, progress, *read)
 
     return _continue(config, workdir, progress, overwrite, preflight.finetuning, start, lock)
 
@@ -90,14 +90,14 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
         if chief and not held:
             run_folder.begin(workdir, overwrite, lock)
         folder = RunFolder(workdir, config, chief, lock)
-        kind, found, inputs = checked or check(config)
+        source, found, inputs = checked or check(config)
         folder.begin(inputs)
-        finished = folder.finished(kind.check_model)
+        finished = folder.finished(source.check_model)
         if finished:
             if progress:
                 commands.say(f"{workdir} is finished; --overwrite runs it again")
             return finished
-        return start(kind, folder, found)
+        return start(source, folder, found)
 
 
 def _inputs(config):

@@ -152,7 +152,7 @@ def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, l
         if fields.get(name, value) not in (value, None):
             raise UserError(f"{path}: {name} is {shorten(fields[name])}; BERT's is {value!r}")
     ours = {name: value for name, value in fields.items() if name in known}
-    ours = BertConfig.kind_of(ours).of_google(ours)
+    ours = BertConfig.config_class(ours).of_google(ours)
     if gelu_form:
         ours["gelu_form"] = gelu_form
     others = ", ".join(sorted(fields.keys() - known))

@@ -43,7 +43,7 @@ class Backbone:
       pooler: activation that its pooler must have; "": it has none, or keeps random values.
       renames: (regular expression, what BERT's backbone calls it) of names of its variables.
       one_segment: whether the row of the one segment is added to those of the positions.
-      pieces: the kind of its tokeniser, see `tokenization.kind_of`.
+      pieces: the kind of its tokeniser, see `tokenization.tokenizer_class`.
       check_preset: function of the folder of a preset, which raises UserError where files of its
         tokeniser are damaged.
       tokenizer_from: function of (KerasHub's tokeniser, its place, do_lower_case) -> ours.
@@ -92,7 +92,7 @@ class Member:
       dense: activation of the dense layer between encoder and classifier; where it is not "tanh"
         the encoder alone has no such layer.
       unused_positions: rows before the first position that is used.
-      tokenizer: the kind of its tokeniser, see `tokenization.kind_of`.
+      tokenizer: the kind of its tokeniser, see `tokenization.tokenizer_class`.
       sign: regular expression of what begins the name, or a part of it, of its tensors only.
       anchor: ends the name of the one tensor that each has: its token table.
       backbone: KerasHub's; None where it has none.

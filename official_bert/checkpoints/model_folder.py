@@ -299,11 +299,11 @@ def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
 
 
 def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
-    from official_bert.tokenization import kind_of, load_tokenizer
+    from official_bert.tokenization import load_tokenizer, tokenizer_class
     from official_bert.tokenization.reference import Rules
 
     settings = {"tokenizer": _FIRST_KIND, **settings}
-    kind = kind_of(settings["tokenizer"], str(folder / MODEL_FILE))
+    kind = tokenizer_class(settings["tokenizer"], str(folder / MODEL_FILE))
     lower, path = settings.get("do_lower_case"), folder / kind.file_name
     if lower is None and not path.exists():
         return None  # saved without a vocabulary

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert.common.errors import UserError, check_choice
 from official_bert.extension import find, names
-from official_bert.tokenization import Tokenizer, kind_of, load_tokenizer
+from official_bert.tokenization import Tokenizer, load_tokenizer, tokenizer_class
 from official_bert.tokenization.graph import in_graph_packing as packing
 from official_bert.tokenization.graph.in_graph import InGraphTokenizer
 from official_bert.tokenization.graph.in_graph_foreign import InGraphWordPieces
@@ -108,7 +108,9 @@ class TokenizerLayer(keras.layers.Layer):
     def load_assets(self, folder: str | os.PathLike) -> None:
         rules = dict(self._rules)
         if kind := rules.pop("kind", None):
-            self._set_tokenizer(load_tokenizer(Path(folder, kind_of(kind).file_name), **rules))
+            self._set_tokenizer(
+                load_tokenizer(Path(folder, tokenizer_class(kind).file_name), **rules)
+            )
 
     def _set_tokenizer(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer

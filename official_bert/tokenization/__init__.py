@@ -25,7 +25,7 @@ __all__ = [
     "SpecialTokens",
     "Tokenizer",
     "find_vocabulary",
-    "kind_of",
+    "tokenizer_class",
     "load_tokenizer",
     "load_vocab",
     "write_vocab",
@@ -34,7 +34,7 @@ __all__ = [
 _OWN = {kind.kind: kind for kind in (BertTokenizer, ForeignTokenizer)}
 
 
-def kind_of(name: str, source: str = "") -> type[Tokenizer]:
+def tokenizer_class(name: str, source: str = "") -> type[Tokenizer]:
     """Return the class of tokenisers of a kind, as `model.json` names it.
 
     Args:

@@ -65,7 +65,7 @@ def test_a_left_to_right_model_does_not_fill_masks():
 
 
 def test_it_is_a_model_wherever_one_is_named():
-    assert resolve.kind_of(NAME) == "model_folder"
+    assert resolve.format_of(NAME) == "model_folder"
     config, tokenizer = resolve.peek(NAME)
     assert config.vocab_size == len(tokenizer.vocab) == 8192
     assert checkpoint_digest(NAME) != NAME
@@ -86,7 +86,7 @@ def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
     assert embedded.find(NAME) == Path(NAME)
     assert embedded.find("a/tiny-wikipedia") == Path("a/tiny-wikipedia")
     with pytest.raises(UserError, match="no model in this folder"):
-        resolve.kind_of(NAME)
+        resolve.format_of(NAME)
 
 
 def test_it_is_a_row_of_the_committed_table(loaded):

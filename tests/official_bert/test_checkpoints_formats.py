@@ -13,7 +13,7 @@ import official_bert as ob
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, model_folder, safetensors_files
-from official_bert.checkpoints.finding.resolve import EXPORTERS, kind_of
+from official_bert.checkpoints.finding.resolve import EXPORTERS, format_of
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.names import variable_names
 from official_bert.common.files import atomic_folder
@@ -210,10 +210,10 @@ def test_exports_refuse_what_the_other_side_would_compute_differently(tmp_path):
 
 
 def test_kinds_are_recognised_and_unknown_ones_explained(google_folder, hf_folder, tmp_path):
-    assert kind_of(google_folder) == "google"
-    assert kind_of(hf_folder) == "huggingface"
+    assert format_of(google_folder) == "google"
+    assert format_of(hf_folder) == "huggingface"
     ob.save(tmp_path / "ours", ob.BertEncoder(CONFIG), None)
-    assert kind_of(tmp_path / "ours") == "model_folder"
+    assert format_of(tmp_path / "ours") == "model_folder"
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no model in this folder; expected"):
         ob.load(tmp_path / "empty")
@@ -230,7 +230,7 @@ def test_keras_hub_presets_by_folder_and_name(tmp_path, pretrainer):
     loaded = ob.load(tmp_path / "p")
     assert loaded.config.gelu_form == "tanh" and loaded.tokenizer.vocab == VOCAB
     assert_equal_weights(loaded.model, pretrainer.encoder)
-    assert kind_of("bert_tiny_en_uncased") == "keras_hub"
+    assert format_of("bert_tiny_en_uncased") == "keras_hub"
     with pytest.raises(UserError, match='did you mean "bert_base_en".*no BERT preset of KerasHub'):
         ob.load("bert_teeny")
 

@@ -175,7 +175,7 @@ def test_every_format_may_lie_on_the_hub(served, encoder, tmp_path, kind):
     here, loaded = ob.load(tmp_path / "here"), ob.load(NAME)
     assert_equal_weights(loaded.encoder, here.encoder)
     assert (loaded.config, loaded.tokenizer.vocab) == (here.config, VOCAB)
-    assert resolve.kind_of(NAME) == kind
+    assert resolve.format_of(NAME) == kind
 
 
 def test_the_modules_of_sentence_transformers_come_too(served, folder, tmp_path):

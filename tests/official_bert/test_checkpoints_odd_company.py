@@ -184,7 +184,7 @@ class TestHuggingFace:
     def test_bert_is_known_by_its_tensors(self, folder, model, file, model_type):
         change_json(folder / "config.json", model_type=model_type)
         (folder / "config.json").rename(folder / file)
-        assert resolve.kind_of(folder) == "huggingface"
+        assert resolve.format_of(folder) == "huggingface"
         assert_equal_weights(ob.load(folder).model, model)
         assert resolve.peek(folder)[0] == CONFIG
 

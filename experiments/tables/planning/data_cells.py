@@ -64,9 +64,9 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
             )
         )
     for variant in (v for v in ablation.variants if v.learnt):
-        kind = initialization.of(FinetuneConfig(model=variant.checkpoint))
+        source = initialization.of(FinetuneConfig(model=variant.checkpoint))
         for seed in variant.seeds:
-            name, made, options, seconds = kind.corpus_cell(
+            name, made, options, seconds = source.corpus_cell(
                 variant.learnt, seed, corpus.do_lower_case
             )
             cells.append(

@@ -226,13 +226,13 @@ class _Planner:
             ]
         # A row without a checkpoint has no pre-training: it is trained anew beside each of the
         # others.
-        kind = initialization.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
-        trained = variant.pretrain or kind.has_seeds
+        source = initialization.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
+        trained = variant.pretrain or source.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
             PlannedRun(self._finetune_cell(row, column, variant, p, s, i, fold), p, s, i)
             for p in seeds
-            for s in column.seeds[: None if kind.repeats else 1]
+            for s in column.seeds[: None if source.repeats else 1]
             for i in range(max(1, len(column.search)))
             for fold in range(1, max(1, column.folds) + 1)
         ]
@@ -289,10 +289,10 @@ class _Planner:
         )
         if not variant.pretrain:
             config = dataclasses.replace(config, model=checkpoints.place(variant.checkpoint))
-        kind = initialization.of(config)
+        source = initialization.of(config)
         if variant.learnt:
-            name, *_ = kind.corpus_cell(variant.learnt, pretrain_seed, True)
-            config = kind.given(config, {"learnt": f"@{name}"})
+            name, *_ = source.corpus_cell(variant.learnt, pretrain_seed, True)
+            config = source.given(config, {"learnt": f"@{name}"})
         if variant.random_init:
             config = dataclasses.replace(
                 config,
@@ -303,7 +303,7 @@ class _Planner:
             )
         elif variant.pretrain:
             model = _model(self.models[variant.name, pretrain_seed], row)
-            config = kind.given(config, {"model": model})
+            config = source.given(config, {"model": model})
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or checkpoints.shape(config.model)
         config = dataclasses.replace(config, save_model=exported)
@@ -311,7 +311,7 @@ class _Planner:
         ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
         prints["data"] = digest
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        flops = kind.planned_flops(config, bert, train, dev)
+        flops = source.planned_flops(config, bert, train, dev)
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
@@ -324,14 +324,14 @@ class _Planner:
             return self.same[same]
         name = self.same[same] = "/".join(parts)
         if flops:
-            self.shapes[name] = None if kind.rate else bert, flops
+            self.shapes[name] = None if source.rate else bert, flops
         return self._add(
             name,
             "finetune",
             changed(config),
             ignored=tuple(ignored),
             fingerprints=prints,
-            cost=cost.seconds(flops, kind.rate or RATE),
+            cost=cost.seconds(flops, source.rate or RATE),
             scored=True,
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
             round=pretrain_seed,

@@ -20,13 +20,13 @@ from official_bert.checkpoints import model_folder
 from official_bert.common.files import remove
 
 
-def run(kind, config, folder, progress, task, examples):
-    """See `runs.finetune`; `folder` is its RunFolder; `kind`, `task` and `examples` are what
+def run(source, config, folder, progress, task, examples):
+    """See `runs.finetune`; `folder` is its RunFolder; `source`, `task` and `examples` are what
     `preflight.finetuning` returned."""
     started = time.perf_counter()
     strategy = strategies.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
-    start = kind.of_finetuning(config, task, examples)
+    start = source.of_finetuning(config, task, examples)
     preflight.check_model(config, task, start.bert)
     head, step = {**task.head, "mean_pooling": config.mean_pooling}, {}
     for one in config.model_options:

@@ -15,12 +15,12 @@ from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
 
-def run(kind, config, folder, progress, records, began=None):
-    """See `runs.pretrain`; `folder` is its RunFolder, `kind` and `records` are of
+def run(source, config, folder, progress, records, began=None):
+    """See `runs.pretrain`; `folder` is its RunFolder, `source` and `records` are of
     `preflight.pretraining`, `began` is its first moment."""
     started = time.perf_counter()
     strategy = strategies.strategy_of(config)
-    start = kind.of_pretraining(config)
+    start = source.of_pretraining(config)
     memory = strategies.memory(strategy)
     config, chosen, told = device_choices.of_pretraining(
         config, start.bert, records, strategy, memory

@@ -37,22 +37,22 @@ def finetuning(config):
       UserError: an option, a file, a column, a row or the model is wrong.
     """
     task = _task(config)
-    kind = initialization.of(config)
+    source = initialization.of(config)
     what = f"--config.model={config.model}"
-    refuse(config, sorted(kind.lacks), what)
-    refuse_options([one for one in config.model_options if not kind.accepts(one)], what)
-    bert, tokenizer = kind.check_finetuning(config, task)
+    refuse(config, sorted(source.lacks), what)
+    refuse_options([one for one in config.model_options if not source.accepts(one)], what)
+    bert, tokenizer = source.check_finetuning(config, task)
     for one in config.model_options:
         one.check_finetuning(config, task, tokenizer)
     if task.reads_tfds:
         _check_tfds(config)
-        return kind, (task, {}), inputs.of_finetuning(config, {})
+        return source, (task, {}), inputs.of_finetuning(config, {})
     if not os.path.exists(config.data_dir or "."):
         raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
     examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
     check_model(config, task, bert)
     examples |= read_others(task, config, {})[0]
-    return kind, (task, examples), inputs.of_finetuning(config, examples)
+    return source, (task, examples), inputs.of_finetuning(config, examples)
 
 
 def refuse(config, names, what):
@@ -120,8 +120,8 @@ def pretraining(config):
     Raises:
       UserError: vocabulary, checkpoint or records are missing, or do not fit together.
     """
-    kind = initialization.of(config)
-    kind.check_pretraining(config)
+    source = initialization.of(config)
+    source.check_pretraining(config)
     if config.init_from:
         bert, tokenizer = peek(config.init_from, "init_from")
         if bert:
@@ -139,14 +139,14 @@ def pretraining(config):
             raise UserError(f"{name}.records is empty; give a folder of records")
         length, model = phase.max_seq_length, (bert, tokenizer)
         records, heldout = _records(phase.records, f"{name}.records", length, *model), None
-        if source := phase.heldout_records:
+        if place := phase.heldout_records:
             length = records.max_seq_length
-            heldout = _records(source, f"{name}.heldout_records", length, *model)
+            heldout = _records(place, f"{name}.heldout_records", length, *model)
         opened.append((records, heldout))
     read = inputs.of_pretraining(config, opened)
     if config.trunk:
         shared_prefix.check(config, read)
-    return kind, opened, read
+    return source, opened, read
 
 
 def new_model(config):

@@ -27,10 +27,10 @@ def load(
     """Return a model with all that belongs to it; arguments, errors: those of
     `official_bert.load`."""
     found = find(model, revision, pickle)
-    kind = kind_of(found)
-    if kind == "model_folder":
+    format = format_of(found)
+    if format == "model_folder":
         return model_folder.load(found, **encoder_options)
-    return IMPORTERS[kind](found, **encoder_options)
+    return IMPORTERS[format](found, **encoder_options)
 
 
 def peek(model: str | os.PathLike):
@@ -46,8 +46,8 @@ def peek(model: str | os.PathLike):
       UserError: no model is there, or its small files are damaged.
     """
     path = find(model)
-    kind = kind_of(path)
-    return PEEKS[kind](path) if kind in PEEKS else None
+    format = format_of(path)
+    return PEEKS[format](path) if format in PEEKS else None
 
 
 def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = False) -> Path | str:
@@ -82,7 +82,7 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
         ) from None
 
 
-def kind_of(model: str | os.PathLike) -> str:
+def format_of(model: str | os.PathLike) -> str:
     """Return "model_folder", "google", "huggingface" or "keras_hub".
 
     Raises:

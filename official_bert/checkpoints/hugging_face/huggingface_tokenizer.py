@@ -20,9 +20,9 @@ from official_bert.tokenization import (
     ForeignTokenizer,
     SpecialTokens,
     Tokenizer,
-    kind_of,
     load_tokenizer,
     load_vocab,
+    tokenizer_class,
     write_vocab,
 )
 from official_bert.tokenization.library import tokenizer_json
@@ -51,7 +51,7 @@ def read(
       vocab: another vocabulary file.
       do_lower_case: None as the files say; where none does, text is lower-cased unless many pieces
         have capital letters, and a warning says so.
-      kind: of the model's usual tokeniser, see `tokenization.kind_of`.
+      kind: of the model's usual tokeniser, see `tokenization.tokenizer_class`.
 
     Raises:
       UserError: a file is damaged, or holds what cannot be computed.
@@ -63,7 +63,7 @@ def read(
         if kind != "word_piece" and found.kind not in (kind, ForeignTokenizer.kind):
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
-    usual = kind_of(kind)
+    usual = tokenizer_class(kind)
     path = next((folder / name for name in usual.hub_files if (folder / name).is_file()), None)
     if path is None:
         return None
