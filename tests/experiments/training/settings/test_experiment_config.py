@@ -90,7 +90,7 @@ def test_dictionaries_take_keys_and_json():
         ("learning_rate=fast", "learning_rate=fast: expected a number"),
         ("phases.0.pairs=maybe", "expected true or false"),
         ("seed=1.5", "expected a whole number"),
-        ("phases.2.records=x", "no position among 1"),
+        ("phases.2.records=x", "is not a position among 1"),
         ("phases.0.lenght=3", r'did you mean "max_seq_length"|unknown field "lenght"'),
         ("seed=1e999", "expected a whole number"),
         ("seed.x=1", "--config.seed.x: --config.seed=12345 has no parts"),
