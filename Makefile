@@ -26,13 +26,14 @@ test: test-core
 	$(BIN)/python -m pytest $(PARALLEL) -m "beyond and not parity" $(BEYOND)
 
 # The files with such tests: tables of the core's have rows of them (tests/guests.py).
-BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py
+BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py tests/official_bert/test_outside_files.py \
+	tests/official_bert/test_any_backend.py tests/experiments/tables/reporting/test_report.py
 
 # The paper alone: a copy of the tree without the guests' folders. Every module is imported, then these
 # tests run and a table in miniature; TESTS="tests/test_docs.py" runs a few.
 TESTS ?= $(PARALLEL)
 test-core: .venv/dev.stamp
-	$(BIN)/python -m tests.core_alone -m "not parity" $(TESTS)
+	$(BIN)/python -m tests.core_alone -m "not parity and not beyond" $(TESTS)
 
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity

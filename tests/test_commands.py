@@ -86,10 +86,11 @@ def test_a_working_folder_that_is_gone():
 def official_bert(*arguments, folder):
     """Run the command as an installation's script does, which has no working folder on its path."""
     code = "from experiments.__main__ import main; main()"
+    paths = filter(None, [os.environ.get("PYTHONPATH")])  # what a copy of the core needs
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *paths])},
         capture_output=True,
         text=True,
     )

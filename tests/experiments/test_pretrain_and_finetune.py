@@ -47,7 +47,7 @@ def _finetune_config(texts, model="", **fields):
         "learning_rate": 5e-3,
         "num_train_epochs": 6.0,
         "dropout": 0.0,
-        # Of six seeds one or two leave the plateau of so small a model, whatever the learning rate
+        # One or two of six seeds leave the plateau of so small a model, whatever the learning rate
         # and whichever the masks of dropout: any change of bits may ask for another.
         "seed": 1,
         "log_every": 10,

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 
 import pytest
@@ -60,10 +59,9 @@ def test_the_cells_of_some_seeds_are_run_alone(tmp_path):
     grid = Grid(cells, tmp_path)
     states = {n: s.state for n, s in grid.run(runner=RUNNER, rounds={2}).items()}
     assert states == {"data": FINISHED, "model/1": PENDING, "model/2": FINISHED}
-    plan = types.SimpleNamespace(cells=cells)
-    assert _rounds(["2"], plan) == {2} and _rounds((), plan) is None
+    assert _rounds(["2"], grid) == {2} and _rounds((), grid) is None
     with pytest.raises(UserError, match="--seeds: 3 is none of the table's seeds, 1, 2"):
-        _rounds(["3"], plan)
+        _rounds(["3"], grid)
 
 
 def test_one_seed_is_whole_before_the_next_begins(tmp_path):
