@@ -168,7 +168,7 @@ def test_a_loaded_model_writes_on():
         model.generate("a", seed=2**32)
     with pytest.raises(UserError, match="length 4.5 is not a whole number"):
         model.generate("a", length=4.5)
-    for texts, message in ((["a", 5], r"texts\[1\] is '5'"), (None, "'None' is not text")):
+    for texts, message in ((["a", 5], r"texts\[1\] is '5'"), (None, "'None' is neither a text")):
         with pytest.raises(UserError, match=message):
             model.generate(texts)
     with pytest.raises(

@@ -187,7 +187,7 @@ def test_fields_that_it_does_not_read_are_refused(config):
     for fields in ({"norm_first": True}, {"embedding_size": 8}):
         bert = config.bert_config.replaced(**fields)
         with pytest.raises(UserError, match=f"videobert has a BERT's parts and no {[*fields][0]}"):
-            preflight.finetuning(replaced(config, bert=bert))
+            preflight.finetuning(replaced(config, model="videobert", bert=bert))
 
 
 def test_begins_as_a_trained_bert(config, videos, tmp_path, monkeypatch):
