@@ -22,7 +22,8 @@ reproduce-from-scratch: .venv/run.stamp
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 # Each test once: the core's where there is nothing else, then those of what is beyond the paper.
-test: test-core
+test: .venv/dev.stamp
+	$(BIN)/python -m tests.core_alone $(CORE) $(TESTS)
 	$(BIN)/python -m pytest $(PARALLEL) -m "beyond and not parity" $(BEYOND)
 
 # The files with such tests: tables of the core's have rows of them (tests/guests.py).
@@ -30,10 +31,11 @@ BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py
 	tests/official_bert/test_any_backend.py tests/experiments/tables/reporting/test_report.py
 
 # The paper alone: a copy of the tree without the guests' folders. Every module is imported, then these
-# tests run and a table in miniature; TESTS="tests/test_docs.py" runs a few.
+# tests run, and a table in miniature, which `make test` leaves out; TESTS="tests/test_docs.py" runs a few.
 TESTS ?= $(PARALLEL)
+CORE := -m "not parity and not beyond"
 test-core: .venv/dev.stamp
-	$(BIN)/python -m tests.core_alone -m "not parity and not beyond" $(TESTS)
+	$(BIN)/python -m tests.core_alone --table $(CORE) $(TESTS)
 
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity

@@ -1,10 +1,10 @@
 """The core without the guests, in a copy of the tree (`make test-core`).
 
-    python -m tests.core_alone [pytest arguments]
+    python -m tests.core_alone [--table] [pytest arguments]
 
-copies the tree without `experiments/beyond` and `tests/beyond`, imports every module there,
-runs pytest with the arguments, and a table in miniature. An editable install would serve the
-deleted folders from the original tree, so each Python of the copy drops its finder.
+copies the tree without `experiments/beyond` and `tests/beyond`, imports every module there and
+runs pytest with the arguments; --table runs a table in miniature too. An editable install would
+serve the deleted folders from the original tree, so each Python of the copy drops its finder.
 """
 
 import os
@@ -100,7 +100,9 @@ def main(*arguments: str) -> int:
             return 1
         print(f"{len(modules(root))} modules are imported without {' and '.join(BEYOND)}")
         table = ("-m", "experiments.ablate", "--config=table5:smoke", f"--workdir={folder}/table5")
-        for command in (("-m", "pytest", "-p", "no:cacheprovider", *arguments), table):
+        tests = [argument for argument in arguments if argument != "--table"]
+        pytest = ("-m", "pytest", "-p", "no:cacheprovider", *tests)
+        for command in (pytest, table) if "--table" in arguments else (pytest,):
             if code := python(root, *command).returncode:
                 return code
     return 0
