@@ -120,11 +120,11 @@ class BertEncoder(keras.Model):
     def compute_output_spec(self, inputs, *args, **kwargs):
         """Return the outputs of symbolic inputs.
 
-        Keras on PyTorch would call the encoder with rows of 83 tokens where the length is unknown;
-        a model may have fewer positions.
+        Where the length is unknown, Keras on PyTorch would call the encoder with rows of 83 tokens,
+        and on JAX with a symbol that cannot be compared with the model's positions.
         """
         ids = inputs["input_ids"] if isinstance(inputs, dict) else inputs
-        if keras.backend.backend() != "torch" or ids.shape[-1] is not None:
+        if keras.backend.backend() == "tensorflow" or ids.shape[-1] is not None:
             return super().compute_output_spec(inputs, *args, **kwargs)
         known = keras.KerasTensor((ids.shape[0], 1), "int32")
         spec = super().compute_output_spec({"input_ids": known}, *args, **kwargs)

@@ -68,7 +68,7 @@ def test_every_model_objective_and_successor_has_its_steps():
     models = _models().values()
     encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
     bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
-    assert set(map(type, bert)) >= {kind for _, kind in extension.found("configs")}
+    assert {type(e.config) for e in encoders} >= {kind for _, kind in extension.found("configs")}
     assert {member_of(c, p).name for c in bert for p in (False, True)} == set(known())
     trained = {type(one) for m in models for one in getattr(m, "objectives", ())}
     assert trained >= {
