@@ -203,15 +203,8 @@ class _Frames(_Pieces):
         return True
 
 
-class _GzipFrame:
-    """One member of a gzip file, its checksum and length compared."""
-
-    def __init__(self):
-        self._frame = zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-    @property
-    def needs_input(self):
-        return not self._frame.unconsumed_tail
+class _Frame:
+    """One frame, whose library tells where it ends and what follows."""
 
     @property
     def eof(self):
@@ -221,11 +214,22 @@ class _GzipFrame:
     def unused_data(self):
         return self._frame.unused_data
 
+
+class _GzipFrame(_Frame):
+    """One member of a gzip file, its checksum and length compared."""
+
+    def __init__(self):
+        self._frame = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    @property
+    def needs_input(self):
+        return not self._frame.unconsumed_tail
+
     def decompress(self, data, most):
         return self._frame.decompress(self._frame.unconsumed_tail + data, most)
 
 
-class _ZstandardFrame:
+class _ZstandardFrame(_Frame):
     """One frame; the library has no bound of its own for what a piece becomes."""
 
     needs_input = True
@@ -236,14 +240,6 @@ class _ZstandardFrame:
 
         self._error = zstandard.ZstdError
         self._frame = zstandard.ZstdDecompressor().decompressobj()
-
-    @property
-    def eof(self):
-        return self._frame.eof
-
-    @property
-    def unused_data(self):
-        return self._frame.unused_data
 
     def decompress(self, data, most):
         del most
