@@ -179,7 +179,7 @@ class BertConfig:
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers a `BertEncoder` of this shape has."""
+        """Return how many numbers a `BertEncoder` of this shape has."""
         H, I = self.hidden_size, self.intermediate_size
         rows = self.vocab_size + self.type_vocab_size + self.max_position_embeddings
         block = 4 * (H * H + H) + 2 * H * I + I + H + 4 * H
@@ -335,8 +335,8 @@ _IGNORED_FIELDS = frozenset(
 
 
 def parts_named(what: str, num_blocks: int) -> list[int]:
-    """Which parts of an encoder "embeddings,blocks:0-5" means, in the order of its `parts`: 0 the
-    embeddings, then the blocks, then the pooler.
+    """Return which parts of an encoder "embeddings,blocks:0-5" means, as its `parts` order them: 0
+    the embeddings, then the blocks, then the pooler.
 
     Raises:
       UserError: there is no such part.

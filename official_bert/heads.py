@@ -148,7 +148,7 @@ class FineTuned(ModelWithLosses):
         return dropout(x, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
 
     def label_weights(self, batch):
-        """How much each row counts, float32 [B]; in a tagger each token, [B, L]."""
+        """Return how much each row counts, float32 [B]; in a tagger each token, [B, L]."""
         return row_weights(batch, batch[self.label_names[0]])
 
     def loss_terms(self, batch, outputs):

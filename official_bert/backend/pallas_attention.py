@@ -35,7 +35,7 @@ NEVER = -1e30  # the bias of what pads a length to whole tiles
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """How kernels divide their work: (queries, warps, stages) of each.
+    """The division of the kernels' work: (queries, warps, stages) of each.
 
     `by_keys` holds a pair of tiles where `pairs` is true, else one tile, and draws twice as much.
     """

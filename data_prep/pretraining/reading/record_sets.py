@@ -85,7 +85,7 @@ class RecordSet:
             )
 
     def feature_length(self, name: str) -> int:
-        """How many values a feature of SCHEMA has in every record."""
+        """Return how many values a feature of SCHEMA has in every record."""
         if name == "next_sentence_labels":
             return 1
         if name.startswith("masked_lm_"):
@@ -99,7 +99,7 @@ class RecordSet:
     def beginning(
         self, start: Position | int, seed: int, shuffle: bool, epochs: int | None
     ) -> tuple[Position, int]:
-        """Where reading begins: the place, and how many examples lie before it.
+        """Return where reading begins: the place, and how many examples lie before it.
 
         Raises:
           UserError: that is behind the last epoch.
@@ -122,7 +122,7 @@ class RecordSet:
         raise AssertionError("counts changed while they were summed")
 
     def examples_before(self, position: Position, seed: int, shuffle: bool = True) -> int:
-        """How many examples come before a place: the inverse of `position`."""
+        """Return how many examples come before a place: the inverse of `position`."""
         order = self.shard_order(seed, position.epoch) if shuffle else range(len(self.files))
         shards = sum(self.counts[index] for index in list(order)[: position.shard])
         return position.epoch * self.examples + shards + position.offset

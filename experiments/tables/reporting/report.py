@@ -147,7 +147,7 @@ def _differences(results) -> str:
 
 
 def _where(verdict: dict) -> str:
-    """Where a paper makes a claim, if one does."""
+    """Return where a paper makes a claim, if one does."""
     return f" (section {verdict['section']})" if verdict["section"] else ""
 
 
@@ -273,7 +273,7 @@ def _cell(verdict: dict | None) -> str:
 
 
 def _asked(tables) -> list[str]:
-    """How many questions were asked in all, and what a correction for all of them leaves."""
+    """Return how many questions were asked in all, and what a correction for all of them leaves."""
     planned, exploratory, tested = [], [], []
     for name, results in ((name, one) for name, runs in tables.items() for one in runs):
         where = {"where": f"{name}:{results['scale']}"}

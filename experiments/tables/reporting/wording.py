@@ -200,7 +200,7 @@ def _training(model: dict) -> str:
 
 
 def footer(results: dict) -> str:
-    """When and by what the runs were made, and what they cost."""
+    """Say when and by what the runs were made, and what they cost."""
     found = origins.of_results(results)
     made = "; ".join(_origin(one, len(found) > 1) for one in found)
     return (

@@ -38,7 +38,7 @@ LOG = "log.txt"
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """How far a cell is.
+    """The state of a cell.
 
     Attributes:
       reason: of a failure.
