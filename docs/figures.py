@@ -27,9 +27,9 @@ import json
 import re
 from pathlib import Path
 
-from data_prep.jobs import storage
 from docs import gaps, gpu_figures
 from experiments import report
+from experiments.tables.judging.results import Cell, Column, Results, read
 from experiments.tables.planning.claims import (
     NOT_DECIDED,
     NOT_REPRODUCED,
@@ -81,26 +81,26 @@ def fill(text: str, name: str = "") -> str:
         elif kind.endswith(".md"):
             table = _TABLE.findall((RESULTS / kind).read_text("utf-8"))[int(columns) - 1]
         else:
-            read = _read(kind, name)
-            chosen = columns.split(", ") if columns else [c["label"] for c in read["columns"]]
-            table = "\n".join(markdown_table(means(read, chosen, name)))
+            results = _read(kind, name)
+            chosen = columns.split(", ") if columns else [c.label for c in results.columns]
+            table = "\n".join(markdown_table(means(results, chosen, name)))
         return f"{begin}\n{table}\n\n{end}"
 
     return _BLOCK.sub(block, text)
 
 
-def means(results: dict, columns: list[str], name: str = "") -> list[list[str]]:
+def means(results: Results, columns: list[str], name: str = "") -> list[list[str]]:
     """Return a header and a line for each row: our mean and, behind a slash, the paper's number;
     the paper's own rows without one of ours are left out."""
-    known = {column["label"]: column for column in results["columns"]}
+    known = {column.label: column for column in results.columns}
     for label in columns:
         if label not in known:
-            raise UserError(f"{name}: {results['name']} has no column {label}; {', '.join(known)}")
+            raise UserError(f"{name}: {results.name} has no column {label}; {', '.join(known)}")
     lines = [["", *columns]]
-    for row in results["rows"]:
-        cells = [_mean(row["cells"][label], known[label]) for label in columns]
-        lines.append([row["label"], *cells])
-    alone = results["baselines"]
+    for row in results.rows:
+        cells = [_mean(row.cells[label], known[label]) for label in columns]
+        lines.append([row.label, *cells])
+    alone = results.baselines
     cells = [_shown(alone[label], known[label]) if label in alone else "" for label in columns]
     return [*lines, ["trivial baseline", *cells]]
 
@@ -110,18 +110,17 @@ def both_tasks() -> list[list[str]]:
     paper's and whether the interval holds it."""
     rows = [["table", "column", "BERT less LTR & No NSP [95 %]", "the paper's"]]
     for path in sorted((RESULTS / "table5").glob("*/results.json")):
-        results = storage.read_json(path, finite=False)
-        asked = [v for v in results["verdicts"] if v["name"].startswith("both tasks")]
+        asked = [v for v in read(path).verdicts if v.claim.name.startswith("both tasks")]
         for verdict in asked:
-            for f in verdict["findings"]:
-                if f["verdict"] in (NOT_DECIDED, NOT_TESTED):
+            for f in verdict.findings:
+                if f.verdict in (NOT_DECIDED, NOT_TESTED):
                     continue
                 place = f"../experiments/results/table5/{path.parent.name}/report.md"
-                after = f["better"].partition(", ")[2]
+                after = f.comparison.better.partition(", ")[2]
                 scale = f"[{path.parent.name}]({place})" + (f", {after}" if after else "")
-                paper = "" if f["paper_effect"] is None else number(f["paper_effect"])
-                held = {True: ", inside", False: ", outside", None: ""}[f["size_agrees"]]
-                rows.append([scale, f["column"], interval(f, 1), paper + held])
+                paper = "" if f.paper_effect is None else number(f.paper_effect)
+                held = {True: ", inside", False: ", outside", None: ""}[f.size_agrees]
+                rows.append([scale, f.comparison.column, interval(f.effect, 1), paper + held])
     return rows
 
 
@@ -167,30 +166,30 @@ _RULED = {
 }
 
 
-def _mean(cell: dict, column: dict) -> str:
-    if "mean" not in cell:
+def _mean(cell: Cell, column: Column) -> str:
+    if not cell.scores:
         return ""
-    shown = _shown(cell["mean"], column)
-    return shown if cell["paper"] is None else f"{shown} / {number(cell['paper'])}"
+    shown = _shown(cell.scores.mean, column)
+    return shown if cell.paper is None else f"{shown} / {number(cell.paper)}"
 
 
-def _shown(value: float, column: dict) -> str:
-    return number(value, 1 if column["percent"] or value >= 100 else 2)
+def _shown(value: float, column: Column) -> str:
+    return number(value, 1 if column.percent or value >= 100 else 2)
 
 
 def _counted(row: re.Match) -> str:
     link, table = row.groups()
-    planned, _ = apart(_read(table)["verdicts"])
-    verdicts = [v["verdict"] for v in once([v for v in planned if not v["own"]])]
+    planned, _ = apart(_read(table).verdicts)
+    verdicts = [v.verdict for v in once([v for v in planned if not v.claim.own])]
     counts = [verdicts.count(kind) for kind in (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_DECIDED)]
     return f"| {link} | {' / '.join(map(str, counts))} |"
 
 
-def _read(table: str, name: str = "") -> dict:
+def _read(table: str, name: str = "") -> Results:
     path = RESULTS / table / "results.json"
     if not path.exists():
         raise UserError(f"{name}: a table is to be written from {path}, which is missing")
-    return storage.read_json(path, finite=False)
+    return read(path)
 
 
 if __name__ == "__main__":

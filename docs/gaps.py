@@ -7,7 +7,7 @@ Right, QNLI: what next sentence prediction is worth, against pre-training tokens
 
 from pathlib import Path
 
-from data_prep.jobs import storage
+from experiments.tables.judging.results import Results, read
 from experiments.tables.planning.claims import Comparison
 from experiments.tables.reporting.plots import COLOURS, pyplot, svg
 
@@ -33,31 +33,31 @@ NOTE = (
 )
 
 
-def points(results: dict, column: str, better: str, worse: str) -> list[dict]:
+def points(results: Results, column: str, better: str, worse: str) -> list[dict]:
     """Return the points of a table: "worth", "effect", "low", "high", "size" and "tokens", those
     with an interval."""
-    rows = {row["label"]: row for row in results["rows"]}
-    models = {model["name"]: model for model in results["scale_facts"]["models"]}
+    rows = {row.label: row for row in results.rows}
     judged = {
-        Comparison(f["column"], f["better"], f["worse"]): f
-        for verdict in results["verdicts"]
-        for f in verdict["findings"]
-        if f["low"] is not None
+        Comparison(f.comparison.column, f.comparison.better, f.comparison.worse): f.effect
+        for verdict in results.verdicts
+        for f in verdict.findings
+        if f.effect and f.effect.low is not None
     }
     found = []
     for label, row in rows.items():
         name, comma, size = label.partition(", ")
         gap = judged.get(Comparison(column, f"{better}{comma}{size}", f"{worse}{comma}{size}"))
-        cells = [rows[one]["cells"].get(column, {}) for one in (label, RANDOM) if one in rows]
-        if name != MASKED or not gap or len(cells) < 2 or any("mean" not in c for c in cells):
+        cells = [rows[one].cells.get(column) for one in (label, RANDOM) if one in rows]
+        means = [cell.scores.mean for cell in cells if cell and cell.scores]
+        if name != MASKED or not gap or len(means) < 2:
             continue
-        model = models[row["variant"]]
+        model = results.model(row)
         found.append(
             {
-                "worth": cells[0]["mean"] - cells[1]["mean"],
-                "size": f"{model['layers']} layers, {model['hidden']} wide",
-                "tokens": model["tokens"] and model["tokens"] / 1e6,
-                **{name: gap[name] for name in ("effect", "low", "high")},
+                "worth": means[0] - means[1],
+                "size": f"{model.shape.layers} layers, {model.shape.hidden} wide",
+                "tokens": model.pretraining.tokens and model.pretraining.tokens / 1e6,
+                **{"effect": gap.mean, "low": gap.low, "high": gap.high},
             }
         )
     return found
@@ -65,7 +65,7 @@ def points(results: dict, column: str, better: str, worse: str) -> list[dict]:
 
 def draw(folder: Path) -> str:
     """Draw the figure of the tables in a folder, as SVG."""
-    tables = [storage.read_json(p, finite=False) for p in sorted(folder.glob("*/results.json"))]
+    tables = [read(p) for p in sorted(folder.glob("*/results.json"))]
     plt = pyplot()
     figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.7), layout="constrained")
     drawn = [[p for t in tables for p in points(t, *panel[1:4])] for panel in PANELS]

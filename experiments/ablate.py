@@ -65,7 +65,7 @@ def run(
       seeds: pre-training seeds whose cells are run in this call; empty: all.
       strict: refuse finished cells of other code, versions or machines than this.
 
-    Returns: what results.json holds (`experiments.tables.reporting.assemble`).
+    Returns: what results.json holds (`experiments.tables.judging.results`).
     Raises:
       UserError: data is missing, the folder holds another experiment, is in use or is remote; or
         what `strict` says.
@@ -254,7 +254,7 @@ def main(_):
     found = run_together(tables, cells, **options)
     for results, (_, folder, _) in zip(found, tables, strict=True):
         print(report.text(results, folder))
-    if any(results["cells"]["failed"] for results in found):
+    if any(results.cells["failed"] for results in found):
         return 1
 
 

@@ -16,6 +16,7 @@ from data_prep.jobs.locks import exclusive
 from data_prep.jobs.output_folder import begin
 from data_prep.jobs.outputs import check_outputs
 from experiments.tables.judging import archives, judgement
+from experiments.tables.judging.results import Results, read
 from experiments.tables.reporting import report
 from experiments.tables.run import origins
 from official_bert.common.errors import UserError
@@ -56,24 +57,23 @@ def again(
         table's files, or `strict`.
     """
     path = local_path(workdir) / "results.json"
-    results = report.read(path)
+    results = read(path)
     if strict:
-        told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
-        origins.check(told)
+        origins.check(origins.warnings(results.made_by))
     runs = archives.runs(results, path.parent / archives.FOLDER)
-    claims = judgement.claims_of(results)
+    claims = tuple(verdict.claim for verdict in results.verdicts)
     if ask:
         from experiments.training.settings.config_files import load_config
 
         claims += further(claims, results, load_config(ask))
-    judgement.judge_results(results, claims, runs)
+    results = judgement.judge_results(results, claims, runs)
     output = local_path(output or workdir)
     elsewhere = output != path.parent
     check_outputs(work=[output])
     with exclusive(output) as lock:
         if elsewhere:
             if (output / path.name).exists() and not overwrite:
-                _check_same(results, report.read(output / path.name), output)
+                _check_same(results, read(output / path.name), output)
             names = [*report.FILES, archives.FOLDER]
             begin(output, path.name, names, overwrite, lock)
         written = report.write(results, output)
@@ -83,11 +83,11 @@ def again(
     return results, written
 
 
-def further(claims, results: dict, table) -> tuple:
+def further(claims, results: Results, table) -> tuple:
     """Return the claims of a table's configuration that its results were not judged by, as
     exploratory ones; those about a row or a column that it lacks are left out."""
     known = {claim.name for claim in claims}
-    rows, columns = ({one["label"] for one in results[name]} for name in ("rows", "columns"))
+    rows, columns = ({one.label for one in some} for some in (results.rows, results.columns))
     return tuple(
         dataclasses.replace(claim, exploratory=True)
         for claim in table.claims
@@ -99,7 +99,7 @@ def further(claims, results: dict, table) -> tuple:
 def _check_same(results, there, folder):
     """Refuse a folder of another table, whose drawings and archives would stay, and be read as this
     one's."""
-    one, other = (f"{table['name']}:{table['scale']}" for table in (results, there))
+    one, other = (f"{table.name}:{table.scale}" for table in (results, there))
     if one != other:
         raise UserError(
             f"{folder} holds the report of {other}, not of {one}; give another folder, or pass "

@@ -14,6 +14,7 @@ import pytest
 
 from experiments import ablate
 from experiments.tables.judging import archives
+from experiments.tables.judging.results_json import to_json
 from experiments.tables.planning import plan
 from experiments.tables.reporting import assemble
 from experiments.tables.run.grid import Grid
@@ -150,7 +151,7 @@ def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
     ablation = load_config(str(folder.parent / "whole.py"))
     planned = plan.plan(ablation)
     grid = Grid(planned.cells, tmp_path / "cells")
-    again = json.loads(json.dumps(assemble.assemble(ablation, planned, grid, "")))
+    again = json.loads(json.dumps(to_json(assemble.assemble(ablation, planned, grid, ""))))
     assert again["rows"] == whole["rows"] and again["verdicts"] == whole["verdicts"]
     first, second = (archives.write(grid, tmp_path / name) for name in ("first", "second"))
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second] != []

@@ -66,10 +66,10 @@ def path(tmp_path_factory):
 
 def test_the_path_ends_with_a_loss_that_fell_and_answers_to_text(path):
     results, told, _ = path
-    [curve] = results["pretraining_curves"]
-    losses = [loss for _, loss in curve["training"]]
+    [curve] = results.pretraining_curves
+    losses = [loss for _, loss in curve.training]
     assert losses[0] > losses[-1] + 0.3
-    assert len(results["exports"][0]["answers"]) == 5
+    assert len(results.exports[0]["answers"]) == 5
     assert "SavedModel: " in told and "Claims" not in told
 
 
@@ -95,10 +95,10 @@ def test_the_rows_of_table_5_begin_with_their_checkpoints(path, tmp_path):
     )
     results, told = run(table, tmp_path)
     # Equal checkpoints share cells: records, two tasks from either start, two seeds.
-    assert results["cells"]["finished"] == 1 + 2 * 2 * 2 + 3 * 2
-    rows = {row["label"]: row["cells"] for row in results["rows"]}
-    assert rows["BERT"]["QNLI"]["paper"] == 88.4 and "mean" not in rows[RANDOM]["cloze"]
-    assert rows["BERT"]["QNLI"]["values"] == rows["No NSP"]["QNLI"]["values"]
+    assert results.cells["finished"] == 1 + 2 * 2 * 2 + 3 * 2
+    rows = {row.label: row.cells for row in results.rows}
+    assert rows["BERT"]["QNLI"].paper == 88.4 and not rows[RANDOM]["cloze"].scores
+    assert rows["BERT"]["QNLI"].scores.values == rows["No NSP"]["QNLI"].scores.values
     assert "3 pre-trainings" not in told and "2 pre-trainings, taken as checkpoints" in told
     *_, first, second, where = [line for line in told.splitlines() if line]
     assert first.startswith("Reproduced, ") and second.startswith("The others: ")

@@ -18,6 +18,7 @@ from data_prep.corpus.packed_files import open_bytes
 from data_prep.jobs import storage
 from experiments.tables.judging import measures
 from experiments.tables.judging.intervals import Run
+from experiments.tables.judging.results import Results
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FINISHED
 from experiments.training.finetuning import example_scores
@@ -55,7 +56,7 @@ def write(grid: Grid, folder: Path) -> list[Path]:
     return paths
 
 
-def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]]:
+def runs(results: Results, folder: Path) -> dict[tuple[str, str], list[Run]]:
     """Return (row, column) -> the runs in a table's results, with the influence of their examples.
 
     Args:
@@ -70,17 +71,17 @@ def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]]:
             f"{folder} has no archives (seed-*.tar.gz): claims are judged by the scores of single "
             "examples, which they keep; experiments.ablate writes them beside results.json"
         )
-    metrics = {column["label"]: column["metric"] for column in results["columns"]}
+    metrics = {column.label: column.metric for column in results.columns}
     found = {}
     with tempfile.TemporaryDirectory() as cells:
         for path in paths:
             _unpack(path, cells)
-        for row in results["rows"]:
-            for label, cell in row["cells"].items():
-                if "folders" in cell:
-                    found[row["label"], label] = [
+        for row in results.rows:
+            for label, scores in ((label, cell.scores) for label, cell in row.cells.items()):
+                if scores:
+                    found[row.label, label] = [
                         Run(*values, _influence(cells, name, metrics[label], folder))
-                        for values, name in zip(cell["values"], cell["folders"], strict=True)
+                        for values, name in zip(scores.values, scores.folders, strict=True)
                     ]
     return found
 

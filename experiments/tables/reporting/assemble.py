@@ -1,13 +1,13 @@
 """From the finished cells of an ablation to its results: numbers, differences, verdicts, curves.
 
-The results are plain JSON, all that `experiments.report` needs to draw the table again.
+The results are all that `experiments.report` needs to draw the table again.
 """
 
 import datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.tables.judging import archives
+from experiments.tables.judging import archives, results
 from experiments.tables.judging.intervals import Run, mean_and_deviation
 from experiments.tables.judging.judgement import judge_results
 from experiments.tables.planning.ablation import Ablation, Column, Row
@@ -21,7 +21,7 @@ from experiments.training.settings.config import resolve_bert
 from experiments.training.settings.config_values import differences, to_dict
 
 
-def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "") -> dict[str, Any]:
+def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "") -> results.Results:
     """Return the results of an ablation as far as its cells are finished.
 
     Args:
@@ -31,39 +31,36 @@ def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "")
     finished = [status.result for status in statuses.values() if status.state == FINISHED]
     runs, folders, chosen, holes = _collect(ablation, plan, grid, statuses)
     paper = TABLES.get(ablation.name)
-    results = {
-        "name": ablation.name,
-        "title": ablation.title,
-        "scale": ablation.scale,
-        "section": paper.section if paper else "",
-        "command": command,
-        "date": datetime.date.today().isoformat(),
-        "origins": origins.origins(statuses.values()),
-        "seconds": round(sum(r["seconds"] for r in finished), 1),
-        "wall_seconds": _wall_seconds(finished),
-        "cells": {
+    found = results.Results(
+        name=ablation.name,
+        title=ablation.title,
+        scale=ablation.scale,
+        section=paper.section if paper else "",
+        command=command,
+        date=datetime.date.today().isoformat(),
+        origins=origins.origins(statuses.values()),
+        seconds=round(sum(r["seconds"] for r in finished), 1),
+        wall_seconds=_wall_seconds(finished),
+        cells={
             state: sum(s.state == state for s in statuses.values())
             for state in ("finished", "failed", "pending", "running")
         },
-        "failures": {n: s.reason for n, s in statuses.items() if s.state == FAILED},
-        "columns": [_column(column, plan, statuses) for column in ablation.columns],
-        "rows": [_row(ablation, row, runs, folders, chosen, holes) for row in ablation.rows],
-        "baselines": _baselines(ablation, plan, statuses),
-        "paper": {"title": paper.title, "columns": paper.columns, "rows": paper.rows}
-        if paper
-        else None,
-        "scale_facts": _scale_facts(ablation, plan, statuses),
-        "notes": list(ablation.notes),
-        "curves": _curves(ablation, runs),
-        "pretraining_curves": _pretraining_curves(plan, statuses),
-        "exports": [
+        failures={n: s.reason for n, s in statuses.items() if s.state == FAILED},
+        columns=[_column(column, plan, statuses) for column in ablation.columns],
+        rows=[_row(ablation, row, runs, folders, chosen, holes) for row in ablation.rows],
+        baselines=_baselines(ablation, plan, statuses),
+        paper=results.Printed(paper.title, list(paper.columns), paper.rows) if paper else None,
+        scale_facts=_scale_facts(ablation, plan, statuses),
+        notes=list(ablation.notes),
+        curves=_curves(ablation, runs),
+        pretraining_curves=_pretraining_curves(plan, statuses),
+        exports=[
             _exported(statuses[name].result, grid.folder(name))
             for name in plan.exports
             if statuses[name].state == FINISHED
         ],
-    }
-    judge_results(results, ablation.claims, runs)
-    return results
+    )
+    return judge_results(found, ablation.claims, runs)
 
 
 def _baselines(ablation, plan, statuses) -> dict[str, float]:
@@ -136,7 +133,7 @@ def _run(column: Column, planned, status, grid, folds=()) -> Run:
     return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
 
 
-def _row(ablation, row: Row, made, folders, chosen, holes) -> dict[str, Any]:
+def _row(ablation, row: Row, made, folders, chosen, holes) -> results.Row:
     paper = TABLES.get(ablation.name)
     cells = {}
     for column in ablation.columns:
@@ -144,30 +141,16 @@ def _row(ablation, row: Row, made, folders, chosen, holes) -> dict[str, Any]:
         number = None
         if paper and column.paper_column and row.paper_row:
             number = paper.number(row.paper_row, column.paper_column)
-        cell: dict[str, Any] = {"paper": number}
-        if key in made:
-            runs = made[key]
-            mean, deviation = mean_and_deviation(_values(runs))
-            cell |= {
-                "mean": mean,
-                "deviation": deviation,
-                "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs],
-                "folders": folders[key],
-                "pretrainings": len({r.pretrain_seed for r in runs}),
-            }
-        if key in chosen:
-            cell["setting"] = chosen[key]
-        if key in holes:
-            cell["hole"] = holes[key]
-        cells[column.label] = cell
-    return {
-        "label": row.label,
-        "variant": row.variant,
-        "paper_row": row.paper_row,
-        "reference": row.reference,
-        "differs": _differs(ablation, row),
-        "cells": cells,
-    }
+        scores = _scores(made[key], folders[key]) if key in made else None
+        cells[column.label] = results.Cell(number, scores, chosen.get(key), holes.get(key, ""))
+    differs = _differs(ablation, row)
+    return results.Row(row.label, row.variant, row.paper_row, row.reference, differs, cells)
+
+
+def _scores(runs: list[Run], folders: list) -> results.Scores:
+    values = [[run.pretrain_seed, run.finetune_seed, run.value] for run in runs]
+    pretrainings = len({run.pretrain_seed for run in runs})
+    return results.Scores(*mean_and_deviation(_values(runs)), values, folders, pretrainings)
 
 
 def _differs(ablation: Ablation, row: Row) -> list[str]:
@@ -193,7 +176,7 @@ def _settings(ablation: Ablation, variant) -> dict[str, Any]:
     return settings
 
 
-def _column(column: Column, plan, statuses) -> dict[str, Any]:
+def _column(column: Column, plan, statuses) -> results.Column:
     train, dev = plan.data.get(column.label, (0, 0))
     for (_, label), planned in plan.runs.items():
         result = statuses[planned[0].cell].result
@@ -201,75 +184,74 @@ def _column(column: Column, plan, statuses) -> dict[str, Any]:
             train, dev = result["train_examples"], result["dev_examples"]
             of_folds = [statuses[p.cell].result for p in planned[: column.folds]]
             dev = sum(r["dev_examples"] for r in of_folds if r) or dev
-    facts = {}
-    if column.finetune:
-        f = column.finetune
-        facts = {
-            "train_examples": train,
-            "dev_examples": dev,
-            "max_seq_length": f.max_seq_length,
-            "batch_size": f.train_batch_size,
-            "learning_rate": f.learning_rate,
-            "epochs": f.num_train_epochs,
-            "seeds": len(column.seeds),
-            "sample": f"{f.task} {_checkpoint_name(f.data_dir)}",
-        } | ({"folds": column.folds} if column.folds else {})
-    return {
-        "label": column.label,
-        "paper_column": column.paper_column,
-        "metric": column.metric,
-        "heldout": column.finetune is None,
-        "percent": column.percent,
-        "lower_is_better": column.lower_is_better,
-        "note": column.note,
-        **facts,
-    }
+    facts = None
+    if f := column.finetune:
+        facts = results.Finetuning(
+            train_examples=train,
+            dev_examples=dev,
+            max_seq_length=f.max_seq_length,
+            batch_size=f.train_batch_size,
+            learning_rate=f.learning_rate,
+            epochs=f.num_train_epochs,
+            seeds=len(column.seeds),
+            sample=f"{f.task} {_checkpoint_name(f.data_dir)}",
+            folds=column.folds,
+        )
+    return results.Column(
+        label=column.label,
+        paper_column=column.paper_column,
+        metric=column.metric,
+        heldout=f is None,
+        percent=column.percent,
+        lower_is_better=column.lower_is_better,
+        note=column.note,
+        finetuning=facts,
+    )
 
 
-def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
+def _scale_facts(ablation, plan, statuses) -> results.Facts:
     """Return what the caption says about models, steps, tokens and text."""
     models = []
     for variant in ablation.variants:
-        facts = {"name": variant.name, "checkpoint": _checkpoint_name(variant.checkpoint)}
-        if variant.random_init:
-            facts["random_init"] = True
+        training = shape = None
         if variant.pretrain and not variant.random_init:
             c = variant.pretrain
-            results = [
+            made = [
                 statuses[cell].result
                 for (name, _), cell in plan.pretrains.items()
                 if name == variant.name and statuses[cell].result
             ]
-            facts |= {
-                "steps": c.num_train_steps,
-                "batch_size": c.train_batch_size,
-                "learning_rate": c.learning_rate,
-                "lengths": [p.max_seq_length for p in c.phases],
-                "records": [p.records for p in c.phases],
-                "seeds": len(variant.seeds),
-                "tokens": results[0]["tokens"] if results else None,
-                "checkpoints": [_checkpoint_name(place) for place in variant.checkpoints],
-                "minutes": [round(r["seconds"] / 60, 2) for r in results],
-                "heldout": [r["heldout"] for r in results],
-                "heldout_baseline": results[0]["baseline"] if results else None,
-            }
+            training = results.Pretraining(
+                steps=c.num_train_steps,
+                batch_size=c.train_batch_size,
+                learning_rate=c.learning_rate,
+                lengths=[p.max_seq_length for p in c.phases],
+                records=[p.records for p in c.phases],
+                seeds=len(variant.seeds),
+                tokens=made[0]["tokens"] if made else None,
+                checkpoints=[_checkpoint_name(place) for place in variant.checkpoints],
+                minutes=[round(r["seconds"] / 60, 2) for r in made],
+                heldout=[r["heldout"] for r in made],
+                heldout_baseline=made[0]["baseline"] if made else None,
+            )
         if variant.pretrain:
             bert = resolve_bert(variant.pretrain.bert)
-            facts |= {
-                "layers": bert.num_hidden_layers,
-                "hidden": bert.hidden_size,
-                "heads": bert.num_attention_heads,
-                "vocabulary": bert.vocab_size,
-                "direction": bert.attention_direction,
-                "parameters": bert.num_parameters,
-            }
-        models.append(facts)
+            shape = results.Shape(
+                layers=bert.num_hidden_layers,
+                hidden=bert.hidden_size,
+                heads=bert.num_attention_heads,
+                vocabulary=bert.vocab_size,
+                direction=bert.attention_direction,
+                parameters=bert.num_parameters,
+            )
+        checkpoint = _checkpoint_name(variant.checkpoint)
+        models.append(results.Model(variant.name, checkpoint, variant.random_init, training, shape))
     records = {
         cell.name.removeprefix("records/"): statuses[cell.name].result
         for cell in plan.cells
         if cell.kind == "records" and statuses[cell.name].result
     }
-    return {"models": models, "corpus": ablation.corpus.description, "records": records}
+    return results.Facts(models, ablation.corpus.description, records)
 
 
 def _checkpoint_name(checkpoint: str) -> str:
@@ -278,7 +260,7 @@ def _checkpoint_name(checkpoint: str) -> str:
     return "/".join(Path(checkpoint).parts[-2:])
 
 
-def _curves(ablation, runs) -> list[dict[str, Any]]:
+def _curves(ablation, runs) -> list[results.Curve]:
     curves = []
     for curve in ablation.curves:
         points = []
@@ -288,13 +270,13 @@ def _curves(ablation, runs) -> list[dict[str, Any]]:
             steps = row.snapshot or ablation.variant(row.variant).pretrain.num_train_steps
             if made:
                 mean, deviation = mean_and_deviation(_values(made))
-                point = {"steps": steps, "mean": mean, "deviation": deviation, "row": label}
-                points.append(point | ({"less": curve.less[index]} if curve.less else {}))
-        curves.append({"label": curve.label, "column": curve.column, "points": points})
+                less = curve.less[index] if curve.less else ""
+                points.append(results.Point(steps, mean, deviation, label, less))
+        curves.append(results.Curve(curve.label, curve.column, points))
     return curves
 
 
-def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
+def _pretraining_curves(plan, statuses) -> list[results.LossCurve]:
     """Return the loss in predicting pieces of every pre-training (without such an objective that of
     its first one), on training and held-out text."""
     curves = []
@@ -302,11 +284,11 @@ def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
         result = statuses[cell].result or {}
         if curve := result.get("curve"):
             loss = main_loss(result["baseline"] or result["heldout"])
-            losses = {
-                split: [[p["step"], p[loss]] for p in curve if p["heldout"] == heldout]
-                for split, heldout in (("training", False), ("heldout", True))
-            }
-            curves.append({"label": name, "seed": seed, **losses})
+            losses = (
+                [[p["step"], p[loss]] for p in curve if p["heldout"] == heldout]
+                for heldout in (False, True)
+            )
+            curves.append(results.LossCurve(name, seed, *losses))
     return curves
 
 

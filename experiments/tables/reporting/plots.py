@@ -3,12 +3,15 @@ claims as forest plots (our intervals, the paper's effects, single pre-trainings
 
 import io
 
+from experiments.tables.judging.results import Results, Scores
+from experiments.tables.judging.verdicts import Finding
 from experiments.tables.planning.claims import (
     GREATER,
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
     REPRODUCED,
+    Comparison,
 )
 from experiments.tables.reporting.wording import comparison, comparisons
 from experiments.training.pretraining.heldout import main_loss
@@ -18,11 +21,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6
 PAPER = "#fdfcf9"  # the page's background
 
 
-def figures(results: dict) -> dict[str, tuple[str, str]]:
+def figures(results: Results) -> dict[str, tuple[str, str]]:
     """name -> (caption, SVG) of every figure that the results have data for."""
     found = {}
-    scores, gaps = ([c for c in results["curves"] if _of_gaps(c) == way] for way in (False, True))
-    if any(curve["points"] for curve in scores):
+    scores, gaps = ([c for c in results.curves if _of_gaps(c) == way] for way in (False, True))
+    if any(curve.points for curve in scores):
         found["steps"] = (
             "Score after fine-tuning against pre-training steps; bars are one standard deviation "
             "over seeds.",
@@ -40,7 +43,7 @@ def figures(results: dict) -> dict[str, tuple[str, str]]:
             "Scores against the held-out perplexity of the pre-trained model, one colour a task.",
             scatter,
         )
-    if results["pretraining_curves"]:
+    if results.pretraining_curves:
         found["pretraining"] = (
             "Pre-training loss by step (masked-LM or left-to-right loss, without the next-sentence "
             "loss): training, smoothed, as lines and held-out text as dots. The dashed lines are "
@@ -99,23 +102,23 @@ def _colour(labels: list[str], label: str) -> str:
 
 def _pretraining(results) -> str:
     plt = pyplot()
-    labels = [model["name"] for model in results["scale_facts"]["models"]]
+    labels = [model.name for model in results.scale_facts.models]
     figure, axes = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     named = set()
     baselines = {
-        m["name"]: m["heldout_baseline"][main_loss(m["heldout_baseline"])]
-        for m in results["scale_facts"]["models"]
-        if m.get("heldout_baseline")
+        model.name: alone[main_loss(alone)]
+        for model in results.scale_facts.models
+        if model.pretraining and (alone := model.pretraining.heldout_baseline)
     }
-    for line in results["pretraining_curves"]:
-        colour = _colour(labels, line["label"])
-        label = None if line["label"] in named else line["label"]
-        named.add(line["label"])
-        if line["training"]:
-            steps, losses = zip(*line["training"], strict=True)
+    for line in results.pretraining_curves:
+        colour = _colour(labels, line.label)
+        label = None if line.label in named else line.label
+        named.add(line.label)
+        if line.training:
+            steps, losses = zip(*line.training, strict=True)
             axes.plot(steps, _smooth(losses), color=colour, linewidth=1.5, label=label)
-        if line["heldout"]:
-            axes.plot(*zip(*line["heldout"], strict=True), "o", color=colour, markersize=4.5)
+        if line.heldout:
+            axes.plot(*zip(*line.heldout, strict=True), "o", color=colour, markersize=4.5)
     for loss in sorted(set(baselines.values())):
         axes.axhline(loss, color="#9a9a94", linestyle=(0, (4, 3)), linewidth=1)
     axes.set_xlabel("step")
@@ -125,47 +128,47 @@ def _pretraining(results) -> str:
 
 
 def _of_gaps(curve) -> bool:
-    return any("less" in point for point in curve["points"])
+    return any(point.less for point in curve.points)
 
 
-def _gaps_of(curve, results) -> list[tuple[int, dict]]:
+def _gaps_of(curve, results) -> list[tuple[int, Finding]]:
     """Return (steps, the claim's finding) of the points of a line of gaps that were judged."""
     judged = {
-        (finding["column"], finding["better"], finding["worse"]): finding
-        for verdict in results["verdicts"]
-        for finding in verdict["findings"]
-        if finding["effect"] is not None
+        (asked.column, asked.better, asked.worse): finding
+        for verdict in results.verdicts
+        for finding, asked in zip(verdict.findings, verdict.claim.comparisons, strict=True)
+        if finding.effect
     }
-    keys = [(p["steps"], (curve["column"], p["row"], p["less"])) for p in curve["points"]]
+    keys = [(p.steps, (curve.column, p.row, p.less)) for p in curve.points]
     return [(steps, judged[key]) for steps, key in keys if key in judged]
 
 
 def _gaps(curves, results) -> str:
     """Draw a panel a column, a line two rows, their difference against steps."""
     plt = pyplot()
-    labels = list(dict.fromkeys(curve["label"] for curve in curves))
-    columns = list(dict.fromkeys(curve["column"] for curve in curves))
-    steps = sorted({point["steps"] for curve in curves for point in curve["points"]})
+    labels = list(dict.fromkeys(curve.label for curve in curves))
+    columns = list(dict.fromkeys(curve.column for curve in curves))
+    steps = sorted({point.steps for curve in curves for point in curve.points})
     lines = -(-len(columns) // 2)
     figure, panels = plt.subplots(
         lines, 2, figsize=(7.0, 2.1 * lines + 0.5), squeeze=False, sharex=True, layout="constrained"
     )
     panels = dict(zip(columns, panels.flat, strict=False))
     for curve in curves:
-        axes, colour = panels[curve["column"]], _colour(labels, curve["label"])
+        axes, colour = panels[curve.column], _colour(labels, curve.label)
         found = _gaps_of(curve, results)
-        shift = 1 + 0.05 * labels.index(curve["label"])  # bars side by side
+        shift = 1 + 0.05 * labels.index(curve.label)  # bars side by side
         for step, finding in found:
-            if finding["low"] is not None:
-                ends = finding["low"], finding["high"]
+            if finding.effect.low is not None:
+                ends = finding.effect.low, finding.effect.high
                 axes.plot([shift * step] * 2, ends, color=colour, linewidth=2, alpha=0.5)
-            if finding["paper_effect"] is not None:
-                axes.axhline(finding["paper_effect"], color=colour, linestyle=(0, (4, 3)),
+            if finding.paper_effect is not None:
+                axes.axhline(finding.paper_effect, color=colour, linestyle=(0, (4, 3)),
                              linewidth=1)  # fmt: skip
         axes.plot(
             [shift * step for step, _ in found],
-            [finding["effect"] for _, finding in found],
-            "o-", color=colour, markersize=4.5, linewidth=1.4, label=curve["label"],
+            [finding.effect.mean for _, finding in found],
+            "o-", color=colour, markersize=4.5, linewidth=1.4, label=curve.label,
         )  # fmt: skip
     for column, axes in panels.items():
         axes.axhline(0, color="#6a6a65", linewidth=1)
@@ -184,26 +187,26 @@ def _gaps(curves, results) -> str:
 def _figure5(curves) -> str:
     """Draw a panel a column, a line a way to pre-train."""
     plt = pyplot()
-    labels = list(dict.fromkeys(curve["label"] for curve in curves))
-    columns = list(dict.fromkeys(curve["column"] for curve in curves))
+    labels = list(dict.fromkeys(curve.label for curve in curves))
+    columns = list(dict.fromkeys(curve.column for curve in curves))
     figure, panels = plt.subplots(
         len(columns), figsize=(5.6, 2.9 * len(columns) + 0.6), squeeze=False, sharex=True
     )
     panels = dict(zip(columns, panels[:, 0], strict=True))
     for curve in curves:
-        points = curve["points"]
+        points = curve.points
         if not points:
             continue
-        panels[curve["column"]].errorbar(
-            [p["steps"] for p in points],
-            [p["mean"] for p in points],
-            yerr=[p["deviation"] or 0 for p in points],
-            color=_colour(labels, curve["label"]),
+        panels[curve.column].errorbar(
+            [p.steps for p in points],
+            [p.mean for p in points],
+            yerr=[p.deviation or 0 for p in points],
+            color=_colour(labels, curve.label),
             marker="o",
             markersize=4.5,
             capsize=3,
             linewidth=1.6,
-            label=curve["label"],
+            label=curve.label,
         )
     for column, axes in panels.items():
         axes.set_ylabel(column)
@@ -215,20 +218,20 @@ def _figure5(curves) -> str:
 def _perplexity_against_scores(results) -> str | None:
     """Table 6: one point a model and task."""
     heldout = next(
-        (c["label"] for c in results["columns"] if "perplexity" in c["metric"] and c["heldout"]),
+        (c.label for c in results.columns if "perplexity" in c.metric and c.heldout),
         None,
     )
-    tasks = [c["label"] for c in results["columns"] if not c["heldout"]]
-    if results["name"] != "table6" or heldout is None or not tasks:
+    tasks = [c.label for c in results.columns if not c.heldout]
+    if results.name != "table6" or heldout is None or not tasks:
         return None
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(5.6, 3.6))
     drawn = False
     for task in tasks:
         points = [
-            (row["cells"][heldout]["mean"], row["cells"][task]["mean"], row["label"])
-            for row in results["rows"]
-            if "mean" in row["cells"][heldout] and "mean" in row["cells"][task]
+            (losses.mean, scores.mean, row.label)
+            for row in results.rows
+            if (losses := row.cells[heldout].scores) and (scores := row.cells[task].scores)
         ]
         if not points:
             continue
@@ -265,20 +268,19 @@ _OF_VERDICTS[NOT_TESTED] = "#8a8a85"
 _LINE_INCHES = 0.46  # narrow and with labels above the bars: readable on a phone
 
 
-def forests(results: dict) -> dict[str, str]:
+def forests(results: Results) -> dict[str, str]:
     """ "claimN" -> SVG of every claim that has an effect."""
     found = {}
-    for number, verdict in enumerate(results["verdicts"], 1):
-        if any(finding["effect"] is not None for finding in verdict["findings"]):
-            found[f"claim{number}"] = _forest(results, verdict["findings"])
+    for number, verdict in enumerate(results.verdicts, 1):
+        if any(finding.effect for finding in verdict.findings):
+            found[f"claim{number}"] = _forest(results, verdict.findings)
     return found
 
 
-def beside_the_paper(results: dict) -> dict[str, tuple[str, str]]:
+def beside_the_paper(results: Results) -> dict[str, tuple[str, str]]:
     """ "paper" -> (caption, SVG) of the differences in points that the paper prints too."""
-    found = comparisons(results["verdicts"])
-    shown = [f for f in found if f["paper_effect"] is not None and f["unit"] == "points"]
-    shown = [f for f in shown if f["effect"] is not None]
+    found = comparisons(results.verdicts)
+    shown = [f for f in found if f.paper_effect is not None and f.unit == "points" and f.effect]
     caption = (
         "Differences that the paper prints too. Dots are ours, with their 95 % intervals; circles "
         "are single pre-trainings; ticks are the paper's. Green: reproduced, red: not reproduced, "
@@ -293,8 +295,8 @@ def _forest(results, findings) -> str:
     axes.grid(False, axis="y")
     axes.axvline(0, color="#6a6a65", linewidth=1)
     for line, finding in enumerate(findings):
-        label = comparison(finding)
-        if finding["effect"] is None:
+        label = comparison(finding.comparison)
+        if not finding.effect:
             label += " (no result)"
         else:
             _draw(axes, results, finding, -line)
@@ -312,36 +314,37 @@ def _forest(results, findings) -> str:
 
 
 def _draw(axes, results, finding, height) -> None:
-    colour = _OF_VERDICTS[finding["verdict"]]
-    if finding["low"] is not None:
+    colour, effect = _OF_VERDICTS[finding.verdict], finding.effect
+    if effect.low is not None:
         axes.plot(
-            [finding["low"], finding["high"]], [height, height], color=colour, alpha=0.45,
+            [effect.low, effect.high], [height, height], color=colour, alpha=0.45,
             linewidth=4.5, solid_capstyle="butt",
         )  # fmt: skip
-    seeds = _by_pretraining(results, finding)
+    seeds = _by_pretraining(results, finding.comparison)
     axes.plot(seeds, [height] * len(seeds), "o", markersize=4, fillstyle="none", color=colour,
               markeredgewidth=0.8)  # fmt: skip
-    axes.plot(finding["effect"], height, "o", markersize=6, color=colour)
-    paper = finding["paper_effect"]
+    axes.plot(effect.mean, height, "o", markersize=6, color=colour)
+    paper = finding.paper_effect
     if paper is not None:
         axes.plot(paper, height, "|", markersize=12, markeredgewidth=2, color="#1f1e1b")
-    if finding["margin"] or finding["kind"] != GREATER:
-        bound = [finding["margin"]] * 2
+    asked = finding.comparison
+    if asked.margin or asked.kind != GREATER:
+        bound = [asked.margin] * 2
         axes.plot(bound, [height - 0.3, height + 0.3], color="#6a6a65", linestyle=(0, (3, 2)),
                   linewidth=1)  # fmt: skip
 
 
-def _by_pretraining(results, finding) -> list[float]:
+def _by_pretraining(results: Results, asked: Comparison) -> list[float]:
     """Return the effect of each pre-training seed alone, where there are several; differences of
     scores.
 
     A row with one seed, such as a checkpoint, stands beside each of the other's.
     """
-    if finding.get("whole") or not _column(results, finding)["percent"]:
+    if asked.whole or not next(c for c in results.columns if c.label == asked.column).percent:
         return []
-    cells = {row["label"]: row["cells"] for row in results["rows"]}
     better, worse = (
-        _means(cells[finding[side]][finding["column"]]) for side in ("better", "worse")
+        _means(results.row(label).cells[asked.column].scores)
+        for label in (asked.better, asked.worse)
     )
     if len(worse) == 1:
         worse = dict.fromkeys(better, *worse.values())
@@ -349,19 +352,15 @@ def _by_pretraining(results, finding) -> list[float]:
     return [better[seed] - worse[seed] for seed in seeds] if len(seeds) > 1 else []
 
 
-def _means(cell) -> dict[int, float]:
+def _means(scores: Scores) -> dict[int, float]:
     """Pre-training seed -> mean over the restarts of fine-tuning."""
     runs: dict[int, list[float]] = {}
-    for seed, _, value in cell["values"]:
+    for seed, _, value in scores.values:
         runs.setdefault(seed, []).append(value)
     return {seed: sum(values) / len(values) for seed, values in runs.items()}
 
 
 def _axis(finding) -> str:
-    if finding.get("whole"):
+    if finding.comparison.whole:
         return "percent of the way"
-    return f"{finding['unit']} by which the first row is better"
-
-
-def _column(results, finding) -> dict:
-    return next(c for c in results["columns"] if c["label"] == finding["column"])
+    return f"{finding.unit} by which the first row is better"

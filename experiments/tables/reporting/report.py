@@ -8,18 +8,21 @@ scale.
 
 import re
 import string
+from collections.abc import Sequence
 from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments.tables.judging.intervals import INTERVAL
 from experiments.tables.judging.p_values import holm
+from experiments.tables.judging.results import Results, read
+from experiments.tables.judging.results_json import to_json
+from experiments.tables.judging.verdicts import Verdict
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from experiments.tables.reporting import score_tables as tables
 from experiments.tables.reporting import wording
 from experiments.tables.reporting.wording import count, name_of
 from experiments.tables.run import origins
 from official_bert.common.files import write_text
-from official_bert.common.json_files import field
 from official_bert.common.markdown import markdown_table
 
 FILES = ("results.json", "report.html", "report.md", "plots", "constraints.txt")
@@ -47,7 +50,7 @@ KEY = (
 )
 
 
-def write(results: dict, folder: str | Path) -> dict[str, str]:
+def write(results: Results, folder: str | Path) -> dict[str, str]:
     """Write results.json, report.html, report.md, plots/*.svg and constraints.txt; return the paths
     of the first three.
 
@@ -63,11 +66,11 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
     names = [folder / "plots" / f"{name}.svg" for name in drawings]
-    made_of = f"<!-- results.json {storage.write_json(paths['json'], results)} -->\n"
+    made_of = f"<!-- results.json {storage.write_json(paths['json'], to_json(results))} -->\n"
     files = {path: svg + made_of for path, svg in zip(names, drawings.values(), strict=True)}
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
-    if made_with := origins.constraints(origins.of_results(results)):
+    if made_with := origins.constraints(results.made_by):
         files[folder / "constraints.txt"] = made_with
     for path, content in files.items():
         write_text(path, content, own=True)
@@ -96,32 +99,32 @@ def html(text: str, drawings: dict[str, str]) -> str:
     return template.substitute(title=title, body=body)
 
 
-def markdown(results: dict, figures: dict[str, str]) -> str:
+def markdown(results: Results, figures: dict[str, str]) -> str:
     """Return the whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
     if said := _differences(results):
         lines += [f"**{said}**", ""]
-    if results["verdicts"]:
+    if results.verdicts:
         lines += ["\n\n".join(wording.lead(results)), ""]
     lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
     missing = wording.holes(results)
     if missing:
         lines += ["Holes:", "", *_list(missing), ""]
-    if results["verdicts"]:
+    if results.verdicts:
         lines += ["## Claims", "", *markdown_table(tables.claims(results)), "", KEY, ""]
-    for number, verdict in enumerate(results["verdicts"], 1):
+    for number, verdict in enumerate(results.verdicts, 1):
         lines += _claim(number, verdict)
     differences = tables.differences(results)
     if differences:
-        first = tables.yardstick(results)["label"]
+        first = tables.yardstick(results).label
         lines += [f"## Differences from {first}", "", *markdown_table(differences), ""]
     for name in figures:
         if name != "pretraining":
             lines += _figure(name, figures[name])
     lines += ["## What was run", "", *_list(wording.facts(results)), ""]
-    differ = [f"{r['label']}: {'; '.join(r['differs'])}" for r in results["rows"] if r["differs"]]
+    differ = [f"{r.label}: {'; '.join(r.differs)}" for r in results.rows if r.differs]
     if differ:
-        first = tables.yardstick(results)["label"]
+        first = tables.yardstick(results).label
         lines += [f"## How the rows differ from {first}", "", *_list(differ), ""]
     lines += ["## Every run", "", *markdown_table(tables.every_run(results)), ""]
     trained = tables.pretrainings(results)
@@ -130,44 +133,43 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
         if "pretraining" in figures:
             lines += _figure("pretraining", figures["pretraining"])
         lines += [*markdown_table(trained), ""]
-    for export in results["exports"]:
+    for export in results.exports:
         rows = [["text", "answer", "probability"]]
         rows += [[a["text"], a["label"], f"{a['probability']:.2f}"] for a in export["answers"]]
         lines += ["## The exported classifier's answers", "", *markdown_table(rows), ""]
         lines += [f"SavedModel: {export['saved_model']}", ""]
-    lines += ["## How to run it again", "", f"    {results['command']}", ""]
+    lines += ["## How to run it again", "", f"    {results.command}", ""]
     lines += [wording.footer(results), ""]
     return "\n".join(lines)
 
 
 def _differences(results) -> str:
     """Return the warning of a table whose runs are of different code, versions or machines."""
-    told = origins.warnings(origins.of_results(results)) if "origins" in results else []
+    told = origins.warnings(results.made_by) if results.origins else []
     return f"The runs behind this table differ: {'; '.join(told)}." if told else ""
 
 
-def _where(verdict: dict) -> str:
+def _where(verdict: Verdict) -> str:
     """Return where a paper makes a claim, if one does."""
-    return f" (section {verdict['section']})" if verdict["section"] else ""
+    return f" (section {verdict.claim.section})" if verdict.claim.section else ""
 
 
-def _claim(number: int, verdict: dict) -> list[str]:
+def _claim(number: int, verdict: Verdict) -> list[str]:
     """Return a claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
     said = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.depends(verdict)}"
-    mean = verdict["mean_effect"]
-    if mean:
+    if mean := verdict.mean_effect:
         said += f"; mean effect over its tested columns {wording.interval(mean)}"
     lines += [said, ""]
-    if any(finding["effect"] is not None for finding in verdict["findings"]):
+    if any(finding.effect for finding in verdict.findings):
         lines += _figure(f"claim{number}")
     lines += [*markdown_table(tables.findings(verdict)), ""]
-    if verdict["footnotes"]:
-        lines += [*_list(verdict["footnotes"]), ""]
+    if verdict.footnotes:
+        lines += [*_list(verdict.footnotes), ""]
     return lines
 
 
-def text(results: dict, folder: str | Path = "") -> str:
+def text(results: Results, folder: str | Path = "") -> str:
     """Return the table, the verdicts and the paths, for a terminal."""
     rows = tables.scores(results, with_differences=True)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -186,17 +188,17 @@ def text(results: dict, folder: str | Path = "") -> str:
         "the effect, above 0 where the first row is better, and its 95 % interval.",
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
-    for verdict in results["verdicts"]:
+    for verdict in results.verdicts:
         said = f"{wording.claim(verdict)}{_where(verdict)}"
-        lines.append(f"{wording.SHORT[verdict['verdict']].upper():<26} {said}")
-        lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict["findings"]]
-    for export in results["exports"]:
+        lines.append(f"{wording.SHORT[verdict.verdict].upper():<26} {said}")
+        lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict.findings]
+    for export in results.exports:
         lines += ["", "The exported classifier's answers:"]
         lines += [
             f"  {a['label']:<6} {a['probability']:.2f}  {a['text']}" for a in export["answers"]
         ]
         lines.append(f"SavedModel: {export['saved_model']}")
-    lines += ["", *wording.shown(results)] if results["verdicts"] else []
+    lines += ["", *wording.shown(results)] if results.verdicts else []
     if folder:
         lines.append(f"Report:     {Path(folder) / 'report.html'}")
     return "\n".join(lines)
@@ -206,17 +208,8 @@ def _figure(name: str, caption: str = "") -> list[str]:
     return [f"![{name}](plots/{name}.svg)", "", *([f"*{caption}*", ""] if caption else [])]
 
 
-def _list(items: list[str]) -> list[str]:
+def _list(items: Sequence[str]) -> list[str]:
     return [f"- {item}" for item in items]
-
-
-def read(path: Path) -> dict:
-    """Read the results of a table; raises UserError where the file is damaged, or belongs to no
-    table."""
-    results = storage.read_json(path, finite=False)
-    for name in ("columns", "rows", "verdicts"):
-        field(results, name, list, f"{path}: no table's, as experiments.ablate writes it")
-    return results
 
 
 def write_overview(folder: Path, overwrite: bool = False) -> str:
@@ -233,19 +226,19 @@ def write_overview(folder: Path, overwrite: bool = False) -> str:
 
 def overview_of(folder: Path) -> str:
     """Return the overview of the tables in a folder of results."""
-    tables: dict[str, list[dict]] = {}
+    tables: dict[str, list[Results]] = {}
     for path in sorted(folder.glob("*/*/results.json")):
         results = read(path)
-        tables.setdefault(results["name"], []).append(results)
+        tables.setdefault(results.name, []).append(results)
     return overview(tables)
 
 
-def overview(tables: dict[str, list[dict]]) -> str:
+def overview(tables: dict[str, list[Results]]) -> str:
     """Return the overview of tables, each of which was run at one or more scales."""
     lines = ["# Claims of all tables", "", *_asked(tables), ""]
     for name, runs in tables.items():
         lines += [
-            f"## {name_of(name)}: {runs[0]['title']}",
+            f"## {name_of(name)}: {runs[0].title}",
             "",
             *markdown_table(_rows(runs)),
             "",
@@ -253,37 +246,36 @@ def overview(tables: dict[str, list[dict]]) -> str:
     return "\n".join(lines)
 
 
-def _rows(runs: list[dict]) -> list[list[str]]:
-    verdicts = [{v["name"]: v for v in results["verdicts"]} for results in runs]
-    rows = [["claim", "whose", *(results["scale"] for results in runs)]]
+def _rows(runs: list[Results]) -> list[list[str]]:
+    verdicts = [{v.claim.name: v for v in results.verdicts} for results in runs]
+    rows = [["claim", "whose", *(results.scale for results in runs)]]
     for name in dict.fromkeys(name for found in verdicts for name in found):
         one = next(found[name] for found in verdicts if name in found)
-        whose = "ours" if one["own"] else "the paper's" if runs[0]["paper"] else "its paper's"
+        whose = "ours" if one.claim.own else "the paper's" if runs[0].paper else "its paper's"
         cells = [_cell(found.get(name)) for found in verdicts]
         rows.append([wording.claim(one), whose, *cells])
     return rows
 
 
-def _cell(verdict: dict | None) -> str:
+def _cell(verdict: Verdict | None) -> str:
     if not verdict:
         return "not asked"
-    mean = verdict["mean_effect"]
+    mean = verdict.mean_effect
     effect = f", {wording.interval(mean, 1)}" if mean else ""
     return f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}{effect}"
 
 
 def _asked(tables) -> list[str]:
     """Return how many questions were asked in all, and what a correction for all of them leaves."""
-    planned, exploratory, tested = [], [], []
+    planned, exploratory, tested, where = [], [], [], {}
     for name, results in ((name, one) for name, runs in tables.items() for one in runs):
-        where = {"where": f"{name}:{results['scale']}"}
-        of_table = wording.apart([v | where for v in results["verdicts"]])
+        of_table = wording.apart(results.verdicts)
         for counted, found in zip((planned, exploratory), of_table, strict=True):
             counted += wording.once(found)
-        findings = (f for v in results["verdicts"] for f in v["findings"])
-        asked = {(wording.comparison(f), f["kind"], f["margin"]): f for f in findings}
+        where |= dict.fromkeys(map(id, results.verdicts), f"{name}:{results.scale}")
+        asked = {f.comparison: f for v in results.verdicts for f in v.findings}
         tested += [p for p in map(wording.p_of, asked.values()) if p is not None]
-    decided = [v for v in planned if v["verdict"] != NOT_DECIDED]
+    decided = [v for v in planned if v.verdict != NOT_DECIDED]
     corrected = holm(tested)
     kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
     lost = [v for v in decided if v not in kept]
@@ -297,14 +289,14 @@ def _asked(tables) -> list[str]:
     ]
     if lost:
         said += ["", "Decided, but not after that correction:", ""]
-        said += [f"- {v['where']}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
+        said += [f"- {where[id(v)]}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
     return said
 
 
-def _deciding(verdict: dict) -> float:
+def _deciding(verdict: Verdict) -> float:
     """Return the p value that a claim's verdict hangs on: of the comparison that refutes it best,
     or of the weakest of those that bear it out."""
-    refuted = verdict["verdict"] == NOT_REPRODUCED
+    refuted = verdict.verdict == NOT_REPRODUCED
     kind = NOT_REPRODUCED if refuted else REPRODUCED
-    values = [wording.p_of(f) for f in verdict["findings"] if f["verdict"] == kind]
+    values = [wording.p_of(f) for f in verdict.findings if f.verdict == kind]
     return min(values) if refuted else max(values)

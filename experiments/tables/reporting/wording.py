@@ -1,8 +1,12 @@
 """The words of a report: its heading and first lines, what was run, findings, numbers."""
 
 import collections
+import dataclasses
 from collections.abc import Sequence
 
+from experiments.tables.judging.intervals import Effect
+from experiments.tables.judging.results import Model, Results
+from experiments.tables.judging.verdicts import Finding, Verdict
 from experiments.tables.planning.claims import (
     GREATER,
     NOT_DECIDED,
@@ -10,8 +14,9 @@ from experiments.tables.planning.claims import (
     NOT_TESTED,
     PARTLY,
     REPRODUCED,
+    Claim,
+    Comparison,
 )
-from experiments.tables.run import origins
 
 _NAMED = ("tensorflow", "keras", "numpy", "jax")
 MINUS = "\N{MINUS SIGN}"
@@ -19,8 +24,8 @@ SHORT = {verdict: verdict for verdict in (REPRODUCED, PARTLY, NOT_REPRODUCED, NO
 SHORT[NOT_DECIDED] = "open"
 
 
-def heading(results: dict) -> str:
-    return f"{name_of(results['name'])}: {results['title']} ({results['scale']} scale)"
+def heading(results: Results) -> str:
+    return f"{name_of(results.name)}: {results.title} ({results.scale} scale)"
 
 
 def name_of(table: str) -> str:
@@ -29,28 +34,30 @@ def name_of(table: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def lead(results: dict) -> list[str]:
+def lead(results: Results) -> list[str]:
     """At most three lines: verdicts, the paper's sizes, what the open comparisons could show. But
     for the first line, exploratory claims are left out."""
-    planned, exploratory = apart(results["verdicts"])
-    whose = "of the paper" if results["paper"] else "of this table"
+    planned, exploratory = apart(results.verdicts)
+    whose = "of the paper" if results.paper else "of this table"
     groups = {
-        f"Claims {whose}": [v for v in planned if not v["own"]],
-        "Our own claims": [v for v in planned if v["own"]],
+        f"Claims {whose}": [v for v in planned if not v.claim.own],
+        "Our own claims": [v for v in planned if v.claim.own],
         "Exploratory claims, which no other number here counts": exploratory,
     }
     said = [f"{name}: {join(_counts(once(group)))}." for name, group in groups.items() if group]
     lines = [" ".join(said)]
     findings = comparisons(planned)
-    sized = [f["size_agrees"] for f in findings if f["size_agrees"] is not None]
+    sized = [f.size_agrees for f in findings if f.size_agrees is not None]
     if sized:
         lines.append(
             f"Sizes: our interval holds the paper's own effect in {sum(sized)} of the "
             f"{count(len(sized), 'comparison')} that it prints too."
         )
-    known = [f for f in findings if f["verdict"] == NOT_DECIDED and f["detectable"] is not None]
+    known = [
+        f.detectable for f in findings if f.verdict == NOT_DECIDED and f.detectable is not None
+    ]
     if known:
-        least, most = (number(f(x["detectable"] for x in known)) for f in (min, max))
+        least, most = number(min(known)), number(max(known))
         bound = least if least == most else f"{least} (the most precise comparison) to {most}"
         lines.append(
             f"{are(len(known), 'comparison')} open. With so many runs an effect is found four "
@@ -59,11 +66,11 @@ def lead(results: dict) -> list[str]:
     return lines
 
 
-def shown(results: dict) -> list[str]:
+def shown(results: Results) -> list[str]:
     """Return the claims that were reproduced, and what became of the others, in a sentence each."""
-    planned, _ = apart(results["verdicts"])
-    reproduced = [v for v in planned if v["verdict"] == REPRODUCED]
-    others = [v for v in results["verdicts"] if v not in reproduced]
+    planned, _ = apart(results.verdicts)
+    reproduced = [v for v in planned if v.verdict == REPRODUCED]
+    others = [v for v in results.verdicts if v not in reproduced]
     others = [f"{claim(v)} ({of_claim(v)})" for v in others]
     number = f"{len(once(reproduced))} of {count(len(once(planned)), 'claim')}"
     return [
@@ -72,141 +79,137 @@ def shown(results: dict) -> list[str]:
     ]
 
 
-def apart(verdicts: list[dict]) -> tuple[list[dict], list[dict]]:
+def apart(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
     """(planned claims, exploratory ones)"""
-    groups = [], []
+    groups: tuple[list[Verdict], list[Verdict]] = ([], [])
     for verdict in verdicts:
-        groups[bool(verdict.get("exploratory"))].append(verdict)
+        groups[verdict.claim.exploratory].append(verdict)
     return groups
 
 
-def once(verdicts: list[dict]) -> list[dict]:
+def once(verdicts: list[Verdict]) -> list[Verdict]:
     """Return the claims of a table without those that another of the same verdict implies, so that
     nothing is counted twice: the largest model's lead over the smallest follows from one at every
     step."""
     kept = list(verdicts)
     for one in reversed(verdicts):
-        others = [v for v in kept if v is not one and v["verdict"] == one["verdict"]]
-        if one["findings"] and any(_implies(other, one) for other in others):
+        others = [v for v in kept if v is not one and v.verdict == one.verdict]
+        if one.findings and any(_implies(other.claim, one.claim) for other in others):
             kept = [v for v in kept if v is not one]
     return kept
 
 
-def _implies(other: dict, one: dict) -> bool:
+def _implies(other: Claim, one: Claim) -> bool:
     """Return whether a claim follows from another one's comparisons of rows."""
     return all(
-        any(_same(step, asked) for step in other["findings"]) or _leads(other["findings"], asked)
-        for asked in one["findings"]
+        any(_same(step, asked) for step in other.comparisons) or _leads(other.comparisons, asked)
+        for asked in one.comparisons
     )
 
 
-def _same(step: dict, asked: dict) -> bool:
+def _same(step: Comparison, asked: Comparison) -> bool:
     """Return whether a comparison is the one asked, with its bound or, for gains, a higher one."""
-    alike = all(step.get(n) == asked.get(n) for n in ("column", "better", "worse", "kind", "whole"))
-    return alike and (
-        step["margin"] == asked["margin"]
-        or (step["kind"] == GREATER and step["margin"] > asked["margin"])
-    )
+    is_enough = step.kind == GREATER and step.margin > asked.margin
+    return step == (dataclasses.replace(asked, margin=step.margin) if is_enough else asked)
 
 
-def _leads(steps: list[dict], asked: dict) -> bool:
+def _leads(steps: Sequence[Comparison], asked: Comparison) -> bool:
     """Return whether gains lead, step by step, from the asked comparison's worse row to its
     better."""
-    if asked["kind"] != GREATER or asked["margin"]:
+    if asked.kind != GREATER or asked.margin:
         return False
-    reached = {asked["worse"]}
+    reached = {asked.worse}
     for _ in steps:
         reached |= {
-            step["better"]
+            step.better
             for step in steps
-            if step["kind"] == GREATER
-            and step["column"] == asked["column"]
-            and step["worse"] in reached
+            if step.kind == GREATER and step.column == asked.column and step.worse in reached
         }
-    return asked["better"] in reached
+    return asked.better in reached
 
 
-def p_of(finding: dict) -> float | None:
+def p_of(finding: Finding) -> float | None:
     """Return the p value that a comparison's verdict hangs on: of its being refuted, where it
     is."""
-    return finding["refutation" if finding["verdict"] == NOT_REPRODUCED else "p"]
+    return finding.refutation if finding.verdict == NOT_REPRODUCED else finding.p
 
 
-def of_claim(verdict: dict) -> str:
+def of_claim(verdict: Verdict) -> str:
     """ "reproduced", "reproduced on 1 of 4 tasks", "open"."""
-    if not verdict.get("extent"):
-        return SHORT[verdict["verdict"]]
-    some, every, things = verdict["extent"]
+    if not verdict.extent:
+        return SHORT[verdict.verdict]
+    some, every, things = verdict.extent
     return f"{REPRODUCED} {'on' if things == 'tasks' else 'in'} {some} of {every} {things}"
 
 
-def depends(verdict: dict) -> str:
+def depends(verdict: Verdict) -> str:
     """ ", depends on the method (not by the paired t)"; "" where the verdict does not."""
-    methods = [f"the {method}" for method in verdict.get("depends_on", ())]
+    methods = [f"the {method}" for method in verdict.depends_on]
     return f", depends on the method (not by {join(methods)})" if methods else ""
 
 
-def claim(verdict: dict) -> str:
+def claim(verdict: Verdict) -> str:
     """Return the text of a claim, which says where it is exploratory."""
-    return verdict["text"].rstrip(".") + " (exploratory)" * bool(verdict.get("exploratory"))
+    return verdict.claim.text.rstrip(".") + " (exploratory)" * verdict.claim.exploratory
 
 
-def _counts(verdicts: list[dict]) -> list[str]:
-    counts = collections.Counter(verdict["verdict"] for verdict in verdicts)
+def _counts(verdicts: list[Verdict]) -> list[str]:
+    counts = collections.Counter(verdict.verdict for verdict in verdicts)
     return [f"{counts[verdict]} {SHORT[verdict]}" for verdict in SHORT if counts[verdict]]
 
 
-def facts(results: dict) -> list[str]:
+def facts(results: Results) -> list[str]:
     """List what was run: models, steps, tokens, text, examples, substitutions; a line each."""
-    facts = results["scale_facts"]
+    facts = results.scale_facts
     lines = []
     shapes: dict[str, list[str]] = {}
-    for model in facts["models"]:
-        if model.get("checkpoint"):
-            lines.append(f"{model['name']}: the checkpoint {model['checkpoint']}")
-        elif "steps" in model:
-            shapes.setdefault(_training(model), []).append(model["name"])
+    for model in facts.models:
+        if model.checkpoint:
+            lines.append(f"{model.name}: the checkpoint {model.checkpoint}")
+        elif model.pretraining:
+            shapes.setdefault(_training(model), []).append(model.name)
     lines += [f"{join(names)}: {training}" for training, names in shapes.items()]
-    if facts["corpus"]:
-        lines.append(f"Corpus: {facts['corpus']}")
-    for records in list(facts["records"].values())[:1]:
+    if facts.corpus:
+        lines.append(f"Corpus: {facts.corpus}")
+    for records in list(facts.records.values())[:1]:
         counts = records["counts"]
         lines.append(
             f"{counts['corpus_tokens']:,} tokens in {counts['corpus_documents']:,} documents; "
             f"held out: {records['heldout_counts']['corpus_documents']:,} documents"
         )
-    for column in results["columns"]:
-        parts = [column["note"]] if column["note"] else []
-        if not column["heldout"]:
-            of = f", of {column['folds']} folds together" if "folds" in column else ""
-            train, dev = column["train_examples"], column["dev_examples"]
-            parts.append(f"{train:,} training and {dev:,} dev examples{of}")
-        lines.append(f"{column['label']}: {'; '.join(parts)}")
-    return [line.rstrip(".") for line in [*lines, *results["notes"]]]
+    for column in results.columns:
+        parts = [column.note] if column.note else []
+        if task := column.finetuning:
+            of = f", of {task.folds} folds together" if task.folds else ""
+            examples = f"{task.train_examples:,} training and {task.dev_examples:,} dev examples"
+            parts.append(examples + of)
+        lines.append(f"{column.label}: {'; '.join(parts)}")
+    return [line.rstrip(".") for line in [*lines, *results.notes]]
 
 
-def _training(model: dict) -> str:
-    lengths = "/".join(map(str, model["lengths"]))
-    heads = f"{model['heads']} heads, " if model["heads"] else ""
+def _training(model: Model) -> str:
+    made, shape = model.pretraining, model.shape
+    heads = f"{shape.heads} heads, " if shape.heads else ""
     words = (
-        f"{model['layers']} layers, {model['hidden']} wide, {heads}"
-        f"{model['parameters'] / 1e6:.1f} M parameters, {model['vocabulary']:,} word pieces, "
-        f"{model['steps']:,} steps of {model['batch_size']} sequences of {lengths}"
+        f"{shape.layers} layers, {shape.hidden} wide, {heads}"
+        f"{shape.parameters / 1e6:.1f} M parameters, {shape.vocabulary:,} word pieces, "
+        f"{made.steps:,} steps of {made.batch_size} sequences of "
+        f"{'/'.join(map(str, made.lengths))}"
     )
-    if model["tokens"]:
-        words += f" ({model['tokens'] / 1e6:.1f} M tokens)"
-    words += f", {count(model['seeds'], 'pre-training')}"
-    return words + (", taken as checkpoints" if model.get("checkpoints") else "")
+    if made.tokens:
+        words += f" ({made.tokens / 1e6:.1f} M tokens)"
+    words += f", {count(made.seeds, 'pre-training')}"
+    return words + (", taken as checkpoints" if made.checkpoints else "")
 
 
-def footer(results: dict) -> str:
+def footer(results: Results) -> str:
     """Say when and by what the runs were made, and what they cost."""
-    found = origins.of_results(results)
+    found = results.made_by
     made = "; ".join(_origin(one, len(found) > 1) for one in found)
     return (
-        f"Made on {results['date']} {made}; {results['cells']['finished']} "
-        f"cells of together {results['seconds'] / 60:.0f} minutes, at least one of them at work "
-        f"for {results['wall_seconds'] / 60:.0f} minutes."
+        f"Made on {results.date} {made}; {results.cells['finished']} "
+        f"cells of together {results.seconds / 60:.0f} minutes, at least one of them at work "
+        f"for {results.wall_seconds / 60:.0f} minutes."
     )
 
 
@@ -224,37 +227,35 @@ def _origin(one: dict, is_one_of_many: bool) -> str:
     return ", ".join([*parts, machine]) + (f", {' to '.join(dates)}" if dates else "")
 
 
-def holes(results: dict) -> list[str]:
+def holes(results: Results) -> list[str]:
     """Why a cell of the table is empty or short of runs."""
     return [
-        f"{row['label']}, {label}: {cell['hole']}"
-        for row in results["rows"]
-        for label, cell in row["cells"].items()
-        if "hole" in cell
+        f"{row.label}, {label}: {cell.hole}"
+        for row in results.rows
+        for label, cell in row.cells.items()
+        if cell.hole
     ]
 
 
-def comparisons(verdicts: list[dict]) -> list[dict]:
+def comparisons(verdicts: list[Verdict]) -> list[Finding]:
     """Return the findings of claims, each comparison once."""
-    return list({comparison(f): f for v in verdicts for f in v["findings"]}.values())
+    found = (finding for verdict in verdicts for finding in verdict.findings)
+    return list({comparison(f.comparison): f for f in found}.values())
 
 
-def comparison(finding: dict) -> str:
-    column, better, worse = (finding[key] for key in ("column", "better", "worse"))
-    if finding.get("whole"):
-        return f"{column}: {better}, share of the way from {worse} to {finding['whole']}"
-    return f"{column}: {better} less {worse}"
+def comparison(asked: Comparison) -> str:
+    way = f", share of the way from {asked.worse} to {asked.whole}"
+    return f"{asked.column}: {asked.better}" + (way if asked.whole else f" less {asked.worse}")
 
 
-def interval(finding: dict, digits: int = 2) -> str:
+def interval(effect: Effect | None, digits: int = 2) -> str:
     """ "+3.50 [1.25, 5.75]", as much of it as there is."""
-    if finding["effect"] is None:
+    if effect is None:
         return ""
-    ends = finding["low"], finding["high"]
-    shown = "" if ends[0] is None else f" {bounds(ends, digits)}"
-    if shown and finding.get("pretrain_seeds") == 1 and finding["restarts"] <= 1:
+    shown = "" if effect.low is None else f" {bounds((effect.low, effect.high), digits)}"
+    if shown and effect.pretrain_seeds == 1 and effect.restarts <= 1:
         shown += ", examples only"
-    return signed(finding["effect"], digits) + shown
+    return signed(effect.mean, digits) + shown
 
 
 def bounds(ends: Sequence[float], digits: int = 2) -> str:
@@ -262,9 +263,10 @@ def bounds(ends: Sequence[float], digits: int = 2) -> str:
     return f"[{number(ends[0], digits)}, {number(ends[1], digits)}]"
 
 
-def finding(finding: dict) -> str:
+def finding(finding: Finding) -> str:
     """ "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
-    return f"{comparison(finding)} {interval(finding)}".rstrip() + f": {finding['reason']}"
+    shown = f"{comparison(finding.comparison)} {interval(finding.effect)}".rstrip()
+    return f"{shown}: {finding.reason}"
 
 
 def count(many: int, thing: str) -> str:

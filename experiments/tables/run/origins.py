@@ -85,12 +85,3 @@ def constraints(found: list[dict]) -> str:
         f"# Versions that made {most['cells']} of the {total} cells of this table, with Python "
         f"{most['python']}.\n# pip install -e '.[{extra}]' -c this file\n"
     ) + "".join(f"{name}=={version}\n" for name, version in sorted(packages.items()))
-
-
-def of_results(results: dict) -> list[dict]:
-    """Return the `origins` in results.json; in those of an earlier version the machine that
-    reported."""
-    if "origins" in results:
-        return results["origins"]
-    return [{"cells": results["cells"]["finished"], "packages": results["versions"],
-             **results["machine"]}]  # fmt: skip

@@ -40,7 +40,7 @@ def test_a_row_whose_checkpoint_may_be_missing_is_left_out_by_name(data_dir, tmp
     assert made.left_out == {"ELMo": "left out, none is missing"}
     assert not [row for row, _ in made.runs if row == "ELMo"] and len(made.runs) == 7
     results = assemble.assemble(table, made, Grid(made.cells, tmp_path))
-    assert results["rows"][-1]["cells"]["dev F1"]["hole"] == made.left_out["ELMo"]
+    assert results.rows[-1].cells["dev F1"].hole == made.left_out["ELMo"]
 
 
 def test_table_7_has_a_row_of_elmo(monkeypatch, tmp_path):

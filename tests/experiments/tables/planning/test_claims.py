@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from experiments.tables.judging.intervals import Run
-from experiments.tables.judging.judgement import _interval_values, _verdict_values
+from experiments.tables.judging.judgement import _standing
+from experiments.tables.judging.results_json import of_json, to_json
 from experiments.tables.judging.verdicts import (
     Evidence,
+    Verdict,
     above_baseline,
     judge,
     judge_comparison,
@@ -188,7 +190,7 @@ def test_losses_count_the_other_way_and_perplexities_in_nats():
         pytest.approx(finding.effect.low), pytest.approx(finding.effect.high), "nats"
     )  # fmt: skip
     assert same.paper_effect == pytest.approx(math.log(5 / 4))
-    shown = _interval_values("a", "task", perplexities)
+    shown = _standing("a", "task", perplexities).interval
     assert shown["low"] < math.exp(4.01) < shown["high"]
     assert shown["effect"] == pytest.approx(math.exp(4.01))
 
@@ -359,14 +361,18 @@ def test_results_hold_all_that_a_verdict_takes():
     from scipy import stats
 
     found = judge(Claim("c", "text", "5.1", (A_OVER_B,)), evidence(a=runs(0.8), b=runs(0.7)))
-    made = _verdict_values(found)["findings"][0]
+    made = to_json(found)["findings"][0]
     half = stats.t.ppf(0.975, made["degrees_of_freedom"]) * made["standard_error"]
     assert made["effect"] - half == pytest.approx(made["low"])
     assert sum(made["variance"].values()) == pytest.approx(made["standard_error"] ** 2)
     t = (made["effect"] - made["margin"]) / made["standard_error"]
     assert 2 * stats.t.sf(t, made["degrees_of_freedom"]) == pytest.approx(made["p"])
-    empty = _verdict_values(judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8))))
+    nothing = judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8)))
+    empty = to_json(nothing)
     assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None
+    assert of_json(Verdict, empty, "") == judge(
+        Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8))
+    )
 
 
 def test_with_tasks_left_out_or_untested_a_claim_is_reproduced_in_part():

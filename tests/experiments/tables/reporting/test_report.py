@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,10 +14,20 @@ from damage import flipped
 from data_prep.jobs import command_flags
 from experiments import report as command
 from experiments.configs import series
-from experiments.tables.judging import archives, judgement
-from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, PARTLY, REPRODUCED
+from experiments.tables.judging import archives, judgement, results
+from experiments.tables.judging.results_json import to_json
+from experiments.tables.judging.verdicts import Finding, Verdict
+from experiments.tables.planning.claims import (
+    NOT_DECIDED,
+    NOT_REPRODUCED,
+    PARTLY,
+    REPRODUCED,
+    Claim,
+    Comparison,
+)
 from experiments.tables.reporting import assemble, plots, report, score_tables, wording
 from experiments.training.settings.config_files import load_config
+from official_bert.common import checksums
 from official_bert.common.errors import UserError
 from official_bert.common.markdown import markdown_table
 from tests import guests
@@ -27,9 +38,11 @@ CORES = [path for path in TABLES if path.parent.name != "seq2seq"]  # whose meas
 
 
 def read(folder):
-    results = json.loads((folder / "results.json").read_text())
-    results.pop("checksum")
-    return results
+    return results.read(folder / "results.json")
+
+
+def claims(table):
+    return tuple(verdict.claim for verdict in table.verdicts)
 
 
 def name_of(folder):
@@ -63,13 +76,14 @@ def test_every_table_is_here():
 
 @pytest.mark.parametrize("folder", TABLES, ids=name_of)
 def test_committed_reports_are_made_again_to_the_byte(folder):
-    results = read(folder)
-    figures = plots.beside_the_paper(results) | plots.figures(results)
+    table = read(folder)
+    figures = plots.beside_the_paper(table) | plots.figures(table)
     captions = {name: caption for name, (caption, _) in figures.items()}
-    assert report.markdown(results, captions) == (folder / "report.md").read_text()
+    assert report.markdown(table, captions) == (folder / "report.md").read_text()
     drawn = {path.stem: path.read_text() for path in (folder / "plots").glob("*.svg")}
-    assert drawn.keys() == figures.keys() | plots.forests(results).keys()
+    assert drawn.keys() == figures.keys() | plots.forests(table).keys()
     made_of = json.loads((folder / "results.json").read_text())["checksum"]
+    assert checksums.crc32c_json(to_json(table)) == made_of
     for name, svg in drawn.items():
         assert f"<!-- results.json {made_of} -->" in svg, f"{name} is old: python -m docs.figures"
 
@@ -77,17 +91,15 @@ def test_committed_reports_are_made_again_to_the_byte(folder):
 @pytest.mark.parametrize("folder", guests.names(CORES, TABLES), ids=name_of)
 def test_committed_verdicts_follow_from_committed_scores_without_any_data(folder, monkeypatch):
     monkeypatch.delenv("BERT_DATA_DIR", raising=False)
-    results = read(folder)
-    again = copy.deepcopy(results)
-    runs = archives.runs(again, folder / "archives")
-    judgement.judge_results(again, judgement.claims_of(again), runs)
-    close(json.loads(json.dumps(again)), results)
+    table = read(folder)
+    again = judgement.judge_results(table, claims(table), archives.runs(table, folder / "archives"))
+    close(to_json(again), to_json(table))
 
 
 def test_the_committed_overview_is_that_of_the_committed_tables():
     tables = {}
     for folder in TABLES:
-        tables.setdefault(read(folder)["name"], []).append(read(folder))
+        tables.setdefault(read(folder).name, []).append(read(folder))
     assert report.overview(tables) == (RESULTS / "claims.md").read_text()
 
 
@@ -104,12 +116,12 @@ def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path)
 
 
 def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
-    point = {"steps": 4000, "mean": 1.0, "deviation": 0.0, "row": "No NSP", "less": "LTR & No NSP"}
-    line = {"label": "No NSP less LTR", "column": "SQuAD", "points": [point]}
-    found = plots.figures(squad | {"curves": [line]})
+    point = results.Point(4000, 1.0, 0.0, "No NSP", "LTR & No NSP")
+    line = results.Curve("No NSP less LTR", "SQuAD", [point])
+    found = plots.figures(replace(squad, curves=[line]))
     assert "steps" not in found and "No NSP less LTR" in found["gaps"][1]
-    unasked = line | {"points": [point | {"row": "LTR & No NSP", "less": "No NSP"}]}
-    assert "gaps" not in plots.figures(squad | {"curves": [unasked]})
+    unasked = replace(line, points=[replace(point, row="LTR & No NSP", less="No NSP")])
+    assert "gaps" not in plots.figures(replace(squad, curves=[unasked]))
 
 
 def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
@@ -137,27 +149,25 @@ def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):
     )
     assert sizes.endswith("in 0 of the 4 comparisons that it prints too.")
     assert open_ones.startswith("1 comparison is open")
-    users = copy.deepcopy(squad) | {"paper": None}
-    assert wording.lead(users)[0].startswith("Claims of this table: ")
+    assert wording.lead(replace(squad, paper=None))[0].startswith("Claims of this table: ")
 
 
 def test_exploratory_claims_are_counted_apart():
-    results = read(RESULTS / "table5" / "series")
-    assert judgement.claims_of(results) == series.get_config("131m").claims
-    verdicts, sizes, open_ones = wording.lead(results)
+    table = read(RESULTS / "table5" / "series")
+    assert claims(table) == series.get_config("131m").claims
+    verdicts, sizes, open_ones = wording.lead(table)
     assert verdicts.endswith("counts: 2 reproduced, 2 not reproduced and 4 open.")
-    later = [v for v in results["verdicts"] if v.get("exploratory")]
-    planned = [v for v in results["verdicts"] if v not in later]
-    counts, *lines = wording.lead(results | {"verdicts": planned})
+    planned, later = wording.apart(table.verdicts)
+    assert len(later) == 8 and all(verdict.claim.exploratory for verdict in later)
+    counts, *lines = wording.lead(replace(table, verdicts=planned))
     assert verdicts.startswith(f"{counts} Exploratory") and [sizes, open_ones] == lines
-    reproduced, _ = wording.shown(results)
+    reproduced, _ = wording.shown(table)
     assert reproduced.startswith("Reproduced, 3 of 10 claims:") and "131M" not in reproduced
-    decided = sum(v["verdict"] != NOT_DECIDED for v in wording.once(planned))
-    said = report.overview({"table5": [results]}).splitlines()
+    decided = sum(v.verdict != NOT_DECIDED for v in wording.once(planned))
+    said = report.overview({"table5": [table]}).splitlines()
     assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 8 more")
     listed = [line for line in said if "131M" in line]
     assert len(listed) == 6 and all(" (exploratory) | " in line for line in listed)
-    assert wording.apart([{"exploratory": None}]) == ([{"exploratory": None}], [])
 
 
 def test_the_page_is_well_formed_and_fetches_nothing(squad, tmp_path):
@@ -197,8 +207,8 @@ def test_the_page_is_well_formed_and_fetches_nothing(squad, tmp_path):
 
 
 def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
-    odd = copy.deepcopy(squad) | {"title": "Effect of <tasks>"}
-    odd["notes"] = ["a <script>alert(1)</script> note"]
+    notes = ["a <script>alert(1)</script> note"]
+    odd = replace(squad, title="Effect of <tasks>", notes=notes)
     page = Path(report.write(odd, tmp_path)["html"]).read_text()
     assert "Effect of &lt;tasks&gt;" in page and "<script>" not in page
     table = markdown_table([["a", "b"], ["x|y", "1.5"], ["  the paper's", "2"]])
@@ -208,25 +218,25 @@ def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
 
 def test_a_failed_cell_is_a_hole_with_its_reason(squad):
     holed = copy.deepcopy(squad)
-    holed["rows"][1]["cells"]["SQuAD"] = {"paper": 87.9, "hole": "killed (signal 9)"}
+    holed.rows[1].cells["SQuAD"] = results.Cell(87.9, hole="killed (signal 9)")
     runs = archives.runs(holed, RESULTS / "table5" / "squad" / "archives")
-    judgement.judge_results(holed, judgement.claims_of(holed), runs)
+    holed = judgement.judge_results(holed, claims(holed), runs)
     made = report.markdown(holed, {})
     assert "- No NSP, SQuAD: killed (signal 9)" in made and "| failed |" in made
-    claim = next(v for v in holed["verdicts"] if v["name"] == "left to right")
-    assert claim["verdict"] == NOT_DECIDED
-    assert claim["findings"][0]["reason"] == "no result for No NSP: killed (signal 9)"
+    claim = next(v for v in holed.verdicts if v.claim.name == "left to right")
+    assert claim.verdict == NOT_DECIDED
+    assert claim.findings[0].reason == "no result for No NSP: killed (signal 9)"
     assert "failed" in report.text(holed)
 
 
 def test_another_data_sets_numbers_are_not_subtracted(squad):
-    other = copy.deepcopy(squad)
-    assert score_tables.differences(other)[0][1:] == [
+    assert score_tables.differences(squad)[0][1:] == [
         "SQuAD: ours less BERT",
         "the paper's less BERT",
     ]
-    other["columns"][1]["paper_column"] = "SQuAD v2"
-    assert score_tables.differences(other) == []
+    first, second, *rest = squad.columns
+    other = [first, replace(second, paper_column="SQuAD v2"), *rest]
+    assert score_tables.differences(replace(squad, columns=other)) == []
 
 
 def test_losses_over_other_pieces_are_marked():
@@ -247,7 +257,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     with pytest.raises(UserError, match="not valid JSON"):
         command.main([])
     (tmp_path / "results.json").write_text('{"task": "mrpc", "dev": {}}')  # of a run
-    with pytest.raises(UserError, match="results.json: no table's, .*: the field columns is miss"):
+    with pytest.raises(UserError, match="results.json: name is missing; .* experiments.ablate"):
         command.main([])
     (tmp_path / "results.json").unlink()
     shutil.copytree(RESULTS / "table5" / "squad" / "archives", tmp_path / "archives")
@@ -260,10 +270,10 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     assert "41.0 ± 1.4 (5)" in printed and score_tables.BASELINE_MARK + ":" in printed
     assert "Reproduced, 1 of 5 claims: " in printed and "The others: " in printed
     asked["output"] = str(tmp_path / "again")
-    read = (tmp_path / "results.json").stat().st_mtime_ns
+    before = (tmp_path / "results.json").stat().st_mtime_ns
     command.main([])
     assert (tmp_path / "again" / "report.md").read_text() == first
-    assert (tmp_path / "results.json").stat().st_mtime_ns == read
+    assert (tmp_path / "results.json").stat().st_mtime_ns == before
     asked["strict"] = True  # its runs are of the time before they kept their code
     with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
         command.main([])
@@ -304,9 +314,9 @@ def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
     one |= {"processor": "CPU", "cores": 2, "gpus": []}
     told = "The runs behind this table differ: code: aaaa (3 cells), bbbb (2 cells)."
     for others, expected in (([], False), ([one | {"code": "bbbb", "cells": 2}], True)):
-        text = report.markdown(squad | {"origins": [one, *others]}, {})
+        text = report.markdown(replace(squad, origins=[one, *others]), {})
         assert (f"**{told}**" in text.splitlines()[2]) == expected
-        assert (told in report.text(squad | {"origins": [one, *others]})) == expected
+        assert (told in report.text(replace(squad, origins=[one, *others]))) == expected
 
 
 def test_numbers_use_real_minus_signs_and_no_negative_zero():
@@ -333,20 +343,17 @@ def test_times_count_work_before_an_interruption_and_no_pauses():
 
 def test_a_claim_that_another_implies_counts_once():
     def claim(name, verdict, *steps, column="x", margin=0.0):
-        asked = [
-            {"column": column, "better": a, "worse": b, "kind": "greater", "margin": margin,
-             "whole": "", "verdict": verdict}
-            for a, b in steps
-        ]  # fmt: skip
-        return {"name": name, "verdict": verdict, "findings": asked}
+        asked = tuple(Comparison(column, *pair, margin=margin) for pair in steps)
+        findings = tuple(Finding(one, verdict, "") for one in asked)
+        return Verdict(Claim(name, "", "", asked), verdict, findings, None, ())
 
     def names(*verdicts):
-        return [v["name"] for v in wording.once(list(verdicts))]
+        return [v.claim.name for v in wording.once(list(verdicts))]
 
     steps = claim("every step", REPRODUCED, ("m", "s"), ("l", "m"))
     ends = claim("largest", REPRODUCED, ("l", "s"))
     assert names(steps, ends) == names(ends, steps) == ["every step"]
-    assert names(ends | {"verdict": NOT_DECIDED}, steps) == ["largest", "every step"]
+    assert names(replace(ends, verdict=NOT_DECIDED), steps) == ["largest", "every step"]
     assert names(steps, claim("other column", REPRODUCED, ("l", "s"), column="y"))[1:]
     over, over_two = (claim(f"{m}", PARTLY, ("a", "b"), margin=m) for m in (0.0, 2.0))
     assert names(over, over_two) == ["2.0"]
@@ -355,15 +362,18 @@ def test_a_claim_that_another_implies_counts_once():
 
 
 def test_the_p_of_a_refutation_is_the_refutations(squad):
-    refuted = {"verdict": NOT_REPRODUCED, "p": 0.4, "refutation": 0.01}
-    assert wording.p_of(refuted) == 0.01 and wording.p_of(refuted | {"verdict": REPRODUCED}) == 0.4
-    assert report._deciding({"verdict": NOT_REPRODUCED, "findings": [refuted]}) == 0.01
-    part = {"verdict": PARTLY, "findings": [{"verdict": REPRODUCED, "p": 0.03, "refutation": 1.0}]}
-    assert report._deciding(part) == 0.03
+    asked = Comparison("QNLI", "BERT", "No NSP")
+    refuted = Finding(asked, NOT_REPRODUCED, "", p=0.4, refutation=0.01)
+    assert wording.p_of(refuted) == 0.01
+    assert wording.p_of(replace(refuted, verdict=REPRODUCED)) == 0.4
+    claim = Claim("NSP", "", "", (asked,))
+    assert report._deciding(Verdict(claim, NOT_REPRODUCED, (refuted,), None, ())) == 0.01
+    shown = Finding(asked, REPRODUCED, "", p=0.03, refutation=1.0)
+    assert report._deciding(Verdict(claim, PARTLY, (shown,), None, ())) == 0.03
 
 
 def test_further_claims_of_a_configuration_are_exploratory(squad):
-    kept = judgement.claims_of(squad)
+    kept = claims(squad)
     table = load_config("table5:squad")
     found = command.further(kept, squad, table)
     assert all(claim.exploratory for claim in found) and not {c.name for c in found} & {
@@ -371,5 +381,5 @@ def test_further_claims_of_a_configuration_are_exploratory(squad):
     }
     fewer = [claim for claim in kept if claim.name != "NSP"]
     assert "NSP" in {claim.name for claim in command.further(fewer, squad, table)}
-    lacking = squad | {"rows": squad["rows"][1:]}
+    lacking = replace(squad, rows=squad.rows[1:])
     assert "NSP" not in {claim.name for claim in command.further(fewer, lacking, table)}

@@ -1,16 +1,20 @@
 """The words of a report: settings that differ, marks beside baselines, intervals of one run."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from experiments.tables.judging import results
+from experiments.tables.judging.intervals import Effect
 from experiments.tables.reporting import report, score_tables, wording
 from experiments.tables.reporting.assemble import _differs
 from experiments.tables.run import origins
 from experiments.training.settings.config_files import load_config
 
 ROOT = Path(__file__).parents[4]
+RESULTS = ROOT / "experiments" / "results"
 
 
 def test_data_that_differ_are_told_as_settings(tmp_path):
@@ -37,24 +41,28 @@ def test_data_that_differ_are_told_as_settings(tmp_path):
     ],
 )
 def test_a_score_below_the_baseline_is_marked_so(mean, above, lower_is_better, mark):
-    column = {"label": "QNLI", "lower_is_better": lower_is_better}
-    cell = {"mean": mean, "above_baseline": above}
-    told = score_tables._beside_baseline(cell, column, {"baselines": {"QNLI": 0.5}})
-    assert told == mark and score_tables._beside_baseline(cell, column, {"baselines": {}}) == ""
+    scores = results.Scores(mean, None, [], [], 1)
+    cell = results.Cell(None, scores, standing=results.Standing(above, {}))
+    table = results.read(RESULTS / "table5" / "squad" / "results.json")
+    column = replace(table.columns[0], label="QNLI", lower_is_better=lower_is_better)
+    for baselines, expected in (({"QNLI": 0.5}, mark), ({}, "")):
+        known = replace(table, baselines=baselines)
+        assert score_tables._beside_baseline(cell, column, known) == expected
     assert f"{score_tables.BELOW_MARK}: below" in report.OURS
 
 
 def test_an_interval_of_a_single_run_is_that_of_its_examples():
-    found = {"effect": 3.5, "low": 1.25, "high": 5.75, "pretrain_seeds": 1, "restarts": 1.0}
+    found = Effect(3.5, 1.25, 5.75, 1.0, 9.0, {}, 1, 1.0, 100, 2, (3.5,))
     assert wording.interval(found) == "+3.50 [1.25, 5.75], examples only"
-    assert wording.interval(found | {"restarts": 3.0}) == "+3.50 [1.25, 5.75]"
-    assert wording.interval(found | {"pretrain_seeds": 2}) == "+3.50 [1.25, 5.75]"
-    assert wording.interval(found | {"low": None, "high": None}) == "+3.50"
+    assert wording.interval(replace(found, restarts=3.0)) == "+3.50 [1.25, 5.75]"
+    assert wording.interval(replace(found, pretrain_seeds=2)) == "+3.50 [1.25, 5.75]"
+    assert wording.interval(replace(found, low=None, high=None)) == "+3.50"
+    assert wording.interval(None) == ""
 
 
 def test_open_is_the_one_word_for_what_is_not_decided():
     assert wording.SHORT["not decided at this scale"] == "open"
-    for path in (ROOT / "experiments" / "results").glob("*/*/report.md"):
+    for path in RESULTS.glob("*/*/report.md"):
         assert "not decided" not in path.read_text("utf-8"), path
 
 
@@ -68,8 +76,8 @@ def test_a_table_has_the_versions_that_made_it_beside_it():
     assert "made 5 of the 9 cells" in origins.constraints(some + more)
     assert origins.constraints([{"cells": 2}]) == ""
     known = 0
-    for path in sorted((ROOT / "experiments" / "results").glob("*/*/results.json")):
-        made_with = origins.constraints(origins.of_results(report.read(path)))
+    for path in sorted(RESULTS.glob("*/*/results.json")):
+        made_with = origins.constraints(results.read(path).made_by)
         beside = path.with_name("constraints.txt")
         assert beside.read_text() == made_with if made_with else not beside.exists(), path
         known += bool(made_with)

@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
+from experiments.tables.judging import results
 from experiments.tables.reporting import wording
 from experiments.tables.run.grid import Cell, Grid
 from experiments.tables.run.origins import check, origins, warnings
@@ -81,10 +83,12 @@ def test_versions_that_are_none(tmp_path, changes, message):
 
 
 def test_a_footer_names_the_machines_of_the_runs():
-    results = {"date": "2026-02-01", "cells": {"finished": 3}, "seconds": 60, "wall_seconds": 60}
+    path = Path(__file__).parents[4] / "experiments/results/table5/squad/results.json"
+    table = dataclasses.replace(results.read(path), cells={"finished": 3})
     other = dataclasses.replace(cell(ONE | {"processor": "GPU host", "cores": 1, "gpus": ["H100"]}))
-    shown = wording.footer(results | {"origins": origins([cell(ONE)])})
+    shown = wording.footer(dataclasses.replace(table, origins=origins([cell(ONE)])))
     assert "Python 3.12.1, keras 3.15, code aaaa, on CPU with 2 cores, 2026-01-02; 3" in shown
-    shown = wording.footer(results | {"origins": origins([cell(ONE), cell(ONE), other, cell()])})
+    several = origins([cell(ONE), cell(ONE), other, cell()])
+    shown = wording.footer(dataclasses.replace(table, origins=several))
     assert "2 cells with Python" in shown and "on GPU host with 1 core and H100" in shown
     assert "1 cell of unknown code and machine" in shown

@@ -1,0 +1,274 @@
+"""The results of a table, as results.json holds them: scores, verdicts, facts of what was run.
+
+`experiments.tables.reporting.assemble` makes them from finished cells. A report is written from
+them alone, when the table has just been run and years later.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from data_prep.jobs import storage
+from experiments.tables.judging.results_json import inline, of_json, optional
+from experiments.tables.judging.verdicts import Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Scores:
+    """The runs of one row in one column.
+
+    Attributes:
+      mean, deviation: in printed units; None for the deviation of a single run.
+      values: (pre-training seed, fine-tuning seed, score) of each run.
+      folders: of each run's cell, or list of its folds' cells.
+      pretrainings: number of pre-training seeds.
+    """
+
+    mean: float
+    deviation: float | None
+    values: list
+    folders: list
+    pretrainings: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """A row's own mean with its interval.
+
+    Attributes:
+      above_baseline: whether it beats the trivial baseline; None where the interval does not say.
+      interval: `intervals.Effect` of the mean, `others` left out.
+    """
+
+    above_baseline: bool | None
+    interval: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One row in one column.
+
+    Attributes:
+      paper: the number that the paper prints.
+      setting: the one that a search chose.
+      hole: why there are no runs, or fewer than planned.
+    """
+
+    paper: float | None
+    scores: Scores | None = inline()
+    setting: dict | None = optional()
+    hole: str = optional("")
+    standing: Standing | None = inline()
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """`planning.ablation.Row` with its scores.
+
+    Attributes:
+      differs: what its configuration changes in that of the first row, a line a field.
+      cells: label of a column -> score.
+    """
+
+    label: str
+    variant: str
+    paper_row: str | None
+    reference: bool
+    differs: list[str]
+    cells: dict[str, Cell]
+
+
+@dataclasses.dataclass(frozen=True)
+class Finetuning:
+    """A column's task.
+
+    Attributes:
+      dev_examples: of all folds together, where there are folds.
+      sample: the name of the evaluation examples, equal for columns that share them.
+      folds: number of parts that take turns as the dev set; 0: one dev set.
+    """
+
+    train_examples: int
+    dev_examples: int
+    max_seq_length: int
+    batch_size: int
+    learning_rate: float
+    epochs: float
+    seeds: int
+    sample: str
+    folds: int = optional(0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """`planning.ablation.Column`, with facts of its data.
+
+    Attributes:
+      heldout: whether its score is of pre-training, on held-out text.
+    """
+
+    label: str
+    paper_column: str | None
+    metric: str
+    heldout: bool
+    percent: bool
+    lower_is_better: bool
+    note: str
+    finetuning: Finetuning | None = inline()
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretraining:
+    """The pre-training of a model; `minutes` and `heldout`: of each seed that has finished.
+
+    Attributes:
+      heldout_baseline: the scores of word frequencies alone.
+      checkpoints: where seeds were not pre-trained here, the names of their checkpoints.
+    """
+
+    steps: int
+    batch_size: int
+    learning_rate: float
+    lengths: list[int]
+    records: list[str]
+    seeds: int
+    tokens: int | None
+    minutes: list[float]
+    heldout: list[dict]
+    heldout_baseline: dict | None
+    checkpoints: list[str] | None = optional()
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The size of a model."""
+
+    layers: int
+    hidden: int
+    heads: int
+    vocabulary: int
+    direction: str
+    parameters: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """`planning.ablation.Variant`: its size, and what was spent on it."""
+
+    name: str
+    checkpoint: str
+    random_init: bool = optional(False)
+    pretraining: Pretraining | None = inline()
+    shape: Shape | None = inline()
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """Models, text and records, for the caption; `records`: name -> counts."""
+
+    models: list[Model]
+    corpus: str
+    records: dict[str, dict]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A row's mean after some steps of pre-training; `less`: the row that it is compared with."""
+
+    steps: int
+    mean: float
+    deviation: float | None
+    row: str
+    less: str = optional("")
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A line of Figure 5."""
+
+    label: str
+    column: str
+    points: list[Point]
+
+
+@dataclasses.dataclass(frozen=True)
+class LossCurve:
+    """The losses of one pre-training: (step, nats a piece) on training and on held-out text."""
+
+    label: str
+    seed: int
+    training: list
+    heldout: list
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """The numbers that the paper prints: row -> column -> number."""
+
+    title: str
+    columns: list[str]
+    rows: dict[str, dict]
+
+
+@dataclasses.dataclass(kw_only=True)
+class Results:
+    """All of a table that its report needs.
+
+    Attributes:
+      command: how to run it again.
+      date: of the report.
+      origins: see `run.origins`; None, as written by earlier versions, with the `machine` and the
+        package `versions` that reported.
+      seconds: of all cells together; `wall_seconds`: in which at least one was at work.
+      cells: "finished", "failed", "pending", "running" -> number of cells.
+      failures: name of a cell -> why it failed.
+      baselines: column -> score of the trivial baseline, in printed units.
+      exports: "saved_model" and "answers" of each exported model.
+    """
+
+    name: str
+    title: str
+    scale: str
+    section: str
+    command: str
+    date: str
+    origins: list[dict] | None = optional()
+    machine: dict | None = optional()
+    versions: dict | None = optional()
+    seconds: float
+    wall_seconds: float
+    cells: dict[str, int]
+    failures: dict[str, str]
+    columns: list[Column]
+    rows: list[Row]
+    baselines: dict[str, float]
+    paper: Printed | None
+    scale_facts: Facts
+    notes: list[str]
+    curves: list[Curve]
+    pretraining_curves: list[LossCurve]
+    exports: list[dict]
+    verdicts: list[Verdict] = dataclasses.field(default_factory=list)
+
+    @property
+    def made_by(self) -> list[dict]:
+        """Return the `origins`; in results of an earlier version the machine that reported."""
+        if self.origins is not None:
+            return self.origins
+        of_report = {"packages": self.versions, **(self.machine or {})}
+        return [{"cells": self.cells["finished"], **of_report}]
+
+    def row(self, label: str) -> Row:
+        return next(row for row in self.rows if row.label == label)
+
+    def model(self, row: Row) -> Model:
+        return next(model for model in self.scale_facts.models if model.name == row.variant)
+
+
+def read(path: Path) -> Results:
+    """Read results.json.
+
+    Raises:
+      UserError: it is damaged, or no table's.
+    """
+    return of_json(Results, storage.read_json(path, finite=False), str(path))
