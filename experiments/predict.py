@@ -22,7 +22,7 @@ import os
 from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.progress import progress_bar
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from experiments.training.answers.answer_files import open_answers
 from experiments.training.answers.predictor import Predictor, read_task, task_on
 from experiments.training.settings.config_files import define_task_options, task_options_from_flags
@@ -30,7 +30,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import beside
 
 _OFFICIAL = ("official", "squad")  # whole files, as the task's benchmark has them
-FORMATS = (*look.FORMATS, *_OFFICIAL)
+FORMATS = (*formats.FORMATS, *_OFFICIAL)
 _CHUNK = 1024  # examples that are batched together, by length
 
 
@@ -66,7 +66,7 @@ def run(
     if format in _OFFICIAL:
         return _whole_file(model, predictor, input, output, task_options, overwrite)
     inputs = predictor.task.inputs(input, format)
-    if getattr(inputs.source, "found", ()) == ("paragraphs",) and look.ending(output) == "json":
+    if getattr(inputs.source, "found", ()) == ("paragraphs",) and formats.ending(output) == "json":
         return _whole_file(model, predictor, input, output, task_options, overwrite)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
     first = list(itertools.islice(inputs.rows, _CHUNK))  # before anything is written

@@ -23,7 +23,7 @@ DIRECT = {
     "official_bert/tokenization/graph/foreign_tables.py": 2,
     "official_bert/tokenization/library/tokenizer_json.py": 1,
     "data_prep/corpus/sources.py": 1,
-    "data_prep/tasks/files/look.py": 1,
+    "data_prep/tasks/files/formats.py": 1,
     "experiments/ablate.py": 2,
     "experiments/tables/run/pool.py": 1,
     "experiments/training/folder/checkpointing.py": 1,

@@ -29,7 +29,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
     ("data_prep.jobs.storage", "overwrite"): "only commands with --overwrite name an output",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
-    ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
+    ("data_prep.tasks.files.formats", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.run.grid", "cells"): "reports run no cells",
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
     ("experiments.training.folder.checkpointing", "workdir"): "only runs restore checkpoints",

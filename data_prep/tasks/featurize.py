@@ -22,7 +22,7 @@ from data_prep.corpus.sentence_splitter import splitter_version
 from data_prep.corpus.shares import MOST_UNKNOWN
 from data_prep.jobs import array_files
 from data_prep.jobs.processes import Processes, WorkerDied, available_cores
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from data_prep.tasks.task import Task
 from official_bert import tokenization
 from official_bert.common.errors import UserError
@@ -267,7 +267,7 @@ def _look_for_unknown(features: FeatureSet, tokenizer, name: str) -> None:
         return
     share = (features.columns["input_ids"].values == tokenizer.unk_id).mean()
     if share > MOST_UNKNOWN:
-        look.said(
+        formats.said(
             f"warning: {name}: more than {MOST_UNKNOWN:.0%} of the tokens are {special.unk}: the "
             "model's vocabulary is of other text"
         )

@@ -11,7 +11,7 @@ import collections
 import os
 from collections.abc import Callable, Iterator
 
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from data_prep.tasks.files.reading import check_texts, is_held_out, text_hash
 from data_prep.tasks.task import FileTask, MissingFile, find_file
 from official_bert.common.errors import UserError
@@ -82,7 +82,7 @@ class HoldingOut(FileTask):
         is_dev = split == "dev"
         part = [x for x, key in zip(units, keys, strict=True) if (key in held_out) == is_dev]
         where = "held out as dev" if is_dev else "left to train on"
-        look.said(f"{path}: {len(part):,} of {len(units):,} {self.unit} {where}")
+        formats.said(f"{path}: {len(part):,} of {len(units):,} {self.unit} {where}")
         return part
 
 
@@ -126,13 +126,13 @@ class SplitTask(HoldingOut):
         super().__init__(data_dir, **options)
         self._held_out_texts: dict[tuple[str, str], set[str]] = {}
 
-    def table(self, split: str) -> look.Table:
+    def table(self, split: str) -> formats.Table:
         """Find out what the file of a split is."""
         also = {"also": self.needed, "optional": self.optional}
         if split == "test":
             also = {"optional": (*self.needed, *self.optional)}
         path, _ = self.source(split)
-        return look.look(path, self.wanted, **also, names=self.header, hint=self.hint)
+        return formats.detect_format(path, self.wanted, **also, names=self.header, hint=self.hint)
 
     def source(self, split: str) -> tuple[str, bool | None]:
         """Return the file of a split, and whether its held-out rows are wanted (None: all rows)."""
@@ -141,7 +141,7 @@ class SplitTask(HoldingOut):
         return self._path(split), None
 
     def rows(
-        self, split: str, table: look.Table, class_column: str = ""
+        self, split: str, table: formats.Table, class_column: str = ""
     ) -> Iterator[tuple[int, dict, str]]:
         """Yield (index, row, what errors call it) of the rows that belong to a split.
 

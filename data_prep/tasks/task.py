@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from data_prep.tasks.files import look, reading
+from data_prep.tasks.files import formats, reading
 from official_bert.common.errors import UserError, check_choice, check_once, first_of
 from official_bert.common.files import atomic_write
 
@@ -23,7 +23,7 @@ class Inputs:
     Attributes:
       rows: (rows, example) in the order of the file: one example may answer several rows, such as
         the sentences of a document; None answers rows without text.
-      source: the `look.Table` or `token_lines.TokenLines` that it was found to be.
+      source: the `formats.Table` or `token_lines.TokenLines` that it was found to be.
     """
 
     rows: Iterator[tuple[list[dict], Any]]
@@ -38,9 +38,10 @@ class Task:
       splits: names that `examples` accepts; not every folder holds every one of them.
       metrics: names of the scores, the main one first.
       input_fields: what `example(fields)` needs to make an example of a user's text.
-      wanted: names of the columns that hold them in files, and others in their place (`look.look`).
+      wanted: names of the columns that hold them in files, and others in their place
+        (`formats.detect_format`).
       header: names of the columns of files that have none in their first line.
-      short_rows: of rows with too few columns, as of `look.Table.rows`.
+      short_rows: of rows with too few columns, as of `formats.Table.rows`.
       hint: what a user can do about columns of other names.
       baseline_is: what the answer of `baseline` does, for a sentence about it.
       scoring: what the scores count, where a benchmark does it in several ways; for the report.
@@ -135,18 +136,18 @@ class Task:
         """Return the rows of a user's file, with an example without label for each.
 
         Args:
-          path: a file of any of `look.FORMATS`; "-" is standard input.
+          path: a file of any of `formats.FORMATS`; "-" is standard input.
           format: of them, where the user says it.
 
         Raises:
           UserError: nothing shows where the texts are, or (while it is read) a row has none.
         """
-        table = look.look(
+        table = formats.detect_format(
             path, self.wanted, names=self.header, texts=True, format=format, hint=self.hint
         )
         return Inputs(self.asked(table), table)
 
-    def asked(self, table: look.Table) -> Iterator[tuple[list[dict], Any]]:
+    def asked(self, table: formats.Table) -> Iterator[tuple[list[dict], Any]]:
         """`Inputs.rows` of a table whose wanted columns are the input fields."""
         for number, row in table.rows(self.short_rows, blank_lines=True):
             if row is None:

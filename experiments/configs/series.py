@@ -166,7 +166,7 @@ def _claims(scale: Scale, size: str):
 
 
 def _both_tasks(scale: Scale, size: str) -> Claim:
-    """Return asked when the series had run."""
+    """Return the claim that was asked when the series had run: it is exploratory."""
     text = "BERT is better than the left-to-right model without next sentence prediction"
     columns = [column for column in OF_PAPER if column in scale.columns]
     asked = each(columns, f"{BERT}, {size}", f"{LTR}, {size}")

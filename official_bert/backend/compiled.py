@@ -6,7 +6,7 @@ import numpy as np
 
 
 def compiled(model, function: Callable) -> Callable:
-    """Return compile a function; what it returns comes back as numpy arrays.
+    """Compile a function whose results come back as numpy arrays.
 
     Args:
       model: the Keras model whose variables `function` reads.
@@ -30,7 +30,7 @@ def compiled(model, function: Callable) -> Callable:
 
 
 def jitted(variables, function: Callable, donated: tuple[int, ...] = ()) -> Callable:
-    """Return compile a function by JAX; the variables that it reads are arguments, no constants.
+    """Compile a function by JAX; the variables that it reads are arguments, not constants.
 
     Args:
       variables: Keras variables.

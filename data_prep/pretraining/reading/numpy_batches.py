@@ -289,7 +289,7 @@ def _side_by_side(joined: bytes, ends: np.ndarray):
 
 
 def _one_by_one(rows: list[bytes]):
-    """Return decode records written in any way, one by one; returns what they all have."""
+    """Decode records written in any way, one by one; return what they all have."""
     try:
         lists = [feature_lists(row) for row in rows]
     except (ValueError, IndexError, TypeError, AttributeError) as error:

@@ -19,7 +19,7 @@ from data_prep.tasks.classification.sequence_classification import (
     SequenceClassification,
     TextExample,
 )
-from data_prep.tasks.files import look, reading
+from data_prep.tasks.files import formats, reading
 from data_prep.tasks.task import TfdsTask, find_file
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
@@ -182,13 +182,15 @@ class Glue(TfdsTask, SequenceClassification):
             rows = _microsofts_rows(path, split, columns)
         else:
             header = self.header if split != "test" else ()
-            table = look.look(path, (columns,), optional=(), names=header, hint=self.hint)
+            table = formats.detect_format(
+                path, (columns,), optional=(), names=header, hint=self.hint
+            )
             rows = self._complete_rows(table, split) if self.task == "qqp" else table.rows()
         for index, entry in enumerate(rows):
             if entry[1] is not None:
                 yield index, *entry
 
-    def _complete_rows(self, table: look.Table, split: str):
+    def _complete_rows(self, table: formats.Table, split: str):
         # The official QQP files hold a few broken lines, which TFDS leaves out too but counts.
         skipped = 0
         for entry in table.rows(self.short_rows):
@@ -262,12 +264,12 @@ def _is_microsofts(path: str) -> bool:
 
 
 def _microsofts_rows(path: str, split: str, columns: tuple[str, ...]) -> Iterator[tuple[int, dict]]:
-    """Yield the rows of a split in the order of the file, as `look.Table.rows`.
+    """Yield the rows of a split in the order of the file, as `formats.Table.rows`.
 
     Raises:
       UserError: dev_ids.tsv is not beside the training file, or names a pair that is not in it.
     """
-    table = look.look(path, ((*columns, *_IDS),)).rows()
+    table = formats.detect_format(path, ((*columns, *_IDS),)).rows()
     if split == "test":
         yield from table
         return

@@ -13,7 +13,7 @@ from data_prep.tasks.classification.sequence_classification import (
     SequenceClassification,
     TextExample,
 )
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from official_bert.common.errors import UserError, check_choice, check_once, first_of
@@ -176,22 +176,22 @@ class TextClassification(SplitTask, SequenceClassification):
         path, held_out = self.source(split)
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
-            look.said(f"{path}: {len(examples):,} rows {part}")
+            formats.said(f"{path}: {len(examples):,} rows {part}")
         if split != "test" and self.problem == "single_label":
             counts = collections.Counter(example.label for example in examples)
             rows = [f"{label} {count:,}" for label, count in counts.most_common()]
             if missing := [label for label in self.labels if label not in counts]:
                 rows.append(f"none of {first_of(missing, 6)}")
             told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
-            look.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
+            formats.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
             alike = collections.defaultdict(list)
             for label, count in counts.items():
                 alike[_meant(label)].append(f"{label!r} ({count:,})")
             for same in alike.values():
                 if len(same) > 1:
-                    look.said(f"{path}: {' and '.join(same)} are classes of their own")
+                    formats.said(f"{path}: {' and '.join(same)} are classes of their own")
 
-    def table(self, split: str) -> look.Table:
+    def table(self, split: str) -> formats.Table:
         table = super().table(split)
         there = [each for each in self.wanted if set(each) <= set(table.columns)]
         if others := [each for each in there if not set(each) <= set(table.found)]:
@@ -229,7 +229,7 @@ class TextClassification(SplitTask, SequenceClassification):
         if all(bits and len(bits) > 1 for bits in vectors):
             raise UserError(f"{path}: {self._vector(vectors[0])}")
 
-    def _label(self, row: dict, table: look.Table, where: str, needed: bool = True):
+    def _label(self, row: dict, table: formats.Table, where: str, needed: bool = True):
         """Return the label of a row; None where it has none, as in a test file."""
         if missing := [name for name in self.needed if name not in row]:
             raise UserError(f"{where}: no {first_of(missing, 6)}; it has {first_of(row, 20)}")
@@ -290,7 +290,7 @@ class TextClassification(SplitTask, SequenceClassification):
             parts = text.split(self.label_separator)
         return parts
 
-    def _are_vectors(self, table: look.Table) -> bool:
+    def _are_vectors(self, table: formats.Table) -> bool:
         """Return whether all rows of a file are 0 and 1 alone, and of one length: indices differ in
         number, and none stands twice in a row."""
         if table.path not in self._vectors:

@@ -1,4 +1,4 @@
-"""Rows of tables from disk, with errors that name file and line; `look` says what a file is.
+"""Rows of tables from disk, with errors that name file and line; `formats` says what a file is.
 
 TSV files are read without quoting, as all GLUE files must be (MRPC holds bare `"`), unless they are
 quoted throughout, as pandas writes them; CSV files with the usual quoting. JSON is an object a

@@ -8,7 +8,7 @@ sentence are comments, unless they can be tokens.
 
 import re
 
-from data_prep.tasks.files import look, reading
+from data_prep.tasks.files import formats, reading
 from official_bert.common.errors import UserError
 
 _NUMBER = re.compile(r"\d+")
@@ -57,7 +57,7 @@ class TokenLines:
                 self._fields[number] = _split(line, self.separator)
         self._find_columns()
         self.documents = self._documents()
-        look.said(self)
+        formats.said(self)
 
     def __str__(self) -> str:
         told = f"word: column {self._word + 1}"
@@ -248,7 +248,7 @@ def is_token_a_line(lines: reading.Lines, path: str, layout) -> bool:
       UserError: they may be either.
     """
     # A column of lines has a number.
-    if look.ending(path) in look.TOKENS or layout.word_column.lstrip("-").isdigit():
+    if formats.ending(path) in formats.TOKENS or layout.word_column.lstrip("-").isdigit():
         return True
     separator = _separator(lines.first)
     rows = [_split(line, separator) for line in lines.first if line.strip()]

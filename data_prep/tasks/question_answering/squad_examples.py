@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of
 
@@ -38,7 +38,7 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     """Return all questions of a file, in its order.
 
     Args:
-      path: SQuAD's JSON, or rows of any format of `look`, with a question and its answers each, as
+      path: SQuAD's JSON, or rows of a format of `formats`, with a question and its answers each, as
         Hugging Face's `datasets` writes them.
       need_answers: whether a question of unknown answers is an error.
 
@@ -46,7 +46,7 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
       UserError: it cannot be read, a field is missing or of another type, or what it says of a
         question contradicts itself.
     """
-    table = look.look(path, WANTED, optional=_OPTIONAL, what=_WHAT)
+    table = formats.detect_format(path, WANTED, optional=_OPTIONAL, what=_WHAT)
     examples = [example for _, example in rows_of(table)]
     unknown = [example.id for example in examples if example.answers is None]
     if need_answers and unknown:
@@ -58,7 +58,7 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     return examples
 
 
-def rows_of(table: look.Table) -> Iterator[tuple[dict, SquadExample]]:
+def rows_of(table: formats.Table) -> Iterator[tuple[dict, SquadExample]]:
     """Yield (row, example) of each question, a row of an article's being its question with its
     context.
 

@@ -11,7 +11,7 @@ training it is labelled there only, so every word counts once an epoch.
 import numpy as np
 
 from data_prep.tasks import metrics, split_files
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import HoldingOut
 from data_prep.tasks.tagging import conll_files
 from data_prep.tasks.tagging.conll_columns import COLUMNS
@@ -135,7 +135,7 @@ class Conll(HoldingOut, TfdsTask):
         sentences = sum(len(document.sentences) for document in documents)
         words = sum(len(words) for document in documents for words in document.sentences)
         if words > _MANY_WORDS * sentences:
-            look.said(
+            formats.said(
                 f"{self.name}: {split}: {words:,} words in {sentences:,} sentences; a blank line "
                 "(of rows: a row) ends a sentence"
             )
@@ -343,12 +343,12 @@ class Conll(HoldingOut, TfdsTask):
 
     def _say_where_documents_are_none(self, documents: list[TaggedDocument], split: str) -> None:
         if self.reads_tfds:
-            look.said(
+            formats.said(
                 f"{self.name}: TFDS has no documents, so every sentence stands alone; the "
                 "CoNLL-2003 files in data_dir give the paper's context"
             )
         elif len(documents) == 1 and len(documents[0].sentences) > _MANY_SENTENCES:
-            look.said(
+            formats.said(
                 f"{self.name}: {self._path(self.file_of(split))} is one document of "
                 f"{len(documents[0].sentences)} sentences; put -DOCSTART- lines between documents, "
                 "or set context=sentence"

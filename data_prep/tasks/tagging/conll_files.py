@@ -8,7 +8,7 @@ import re
 import sys
 
 from data_prep.corpus import parquet_files
-from data_prep.tasks.files import look, reading
+from data_prep.tasks.files import formats, reading
 from data_prep.tasks.files.token_lines import TokenLines, is_token_a_line
 from data_prep.tasks.tagging import character_spans
 from data_prep.tasks.tagging.conll_columns import COLUMNS
@@ -110,13 +110,13 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
         which column holds the tags.
     """
     layout = layout or Layout()
-    if look.ending(path) == "csv":
+    if formats.ending(path) == "csv":
         raise UserError(
             f"{path}: words and tags are read from a token a line (blanks or tabs between columns, "
             "a blank line between sentences), from JSON and from Parquet, not from CSV"
         )
     found, documents = _look(path, layout, tagged=True), []
-    if isinstance(found, look.Table):
+    if isinstance(found, formats.Table):
         documents = _tagged_rows(found, kinds, layout)
     else:
         for sentences in found.documents:
@@ -139,12 +139,12 @@ def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs
     Args:
       task: makes examples of running text.
       path: a file, "-" for standard input.
-      format: of `look.FORMATS`, where the user says it.
+      format: of `formats.FORMATS`, where the user says it.
       layout: what is known of the file.
       single: whether every sentence is an example of its own.
 
     Raises:
-      UserError: as `look.look`, or nothing shows whether a line is a word or a text.
+      UserError: as `formats.detect_format`, or nothing shows whether a line is a word or a text.
     """
     found = _look(path, layout, tagged=False, format=format)
     if isinstance(found, TokenLines):
@@ -200,8 +200,8 @@ def _words_and_tags(sentence, column):
     return tuple(word for _, word, _ in sentence), column.as_read([tag for *_, tag in sentence])
 
 
-def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Table | TokenLines:
-    """Return decide what a file is: rows, a token a line, or (where tags are not wanted) running
+def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> formats.Table | TokenLines:
+    """Decide what a file is: rows, a token a line, or (where tags are not wanted) running
     text."""
     lines = None
     if path == "-" or not parquet_files.is_parquet(path):
@@ -212,19 +212,19 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Tab
                 f"{lines.name} is {tool}; export it as CoNLL 2003 (a word and its tag a line), or "
                 "as JSON with a text and its entities by characters (start, end, label)"
             )
-        is_text = not format and not look.json_format(lines, path)
+        is_text = not format and not formats.json_format(lines, path)
         of_tokens = is_text and (tagged or is_token_a_line(lines, path, layout))
         if format == "conll" or of_tokens:
             return TokenLines(lines, layout, tagged)
     words = layout.words_in
     if not tagged:
         wanted = tuple((name,) for name in (*words, *(("text",) * (not layout.word_column))))
-        return look.look(path, wanted, texts=True, format=format, lines=lines)
+        return formats.detect_format(path, wanted, texts=True, format=format, lines=lines)
     fields = (layout.tag_column,) if layout.tag_column else layout.column.fields
     by_characters = layout.column.name == "entities" and not (
         layout.word_column or layout.tag_column
     )
-    table = look.look(
+    table = formats.detect_format(
         path,
         (*itertools.product(words, fields), *(character_spans.FIELDS * by_characters)),
         optional=("document",),
@@ -247,7 +247,7 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Tab
     return table
 
 
-def _tagged_rows(table: look.Table, kinds, layout: Layout) -> list[list[tuple]]:
+def _tagged_rows(table: formats.Table, kinds, layout: Layout) -> list[list[tuple]]:
     column = layout.column
     names = table.class_names.get(table.found[1]) or layout.names
     documents, empty, rejected = [], 0, 0
@@ -343,7 +343,7 @@ def _asked_tokens(found: TokenLines, single: bool):
             yield part, TaggedDocument(str(index), words)
 
 
-def _asked_rows(table: look.Table, single: bool):
+def _asked_rows(table: formats.Table, single: bool):
     (name,) = table.found
     rows = ((number, row or {}) for number, row in table.rows(blank_lines=True))
     for group in ([row] for row in rows) if single else by_document(rows):

@@ -100,7 +100,7 @@ class NextToken:
         return scores, after
 
     def compiled(self) -> Callable:
-        """Return compile the step by TensorFlow or JAX; a state that was given is used up."""
+        """Compile the step by TensorFlow or JAX; a state that was given is used up."""
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 

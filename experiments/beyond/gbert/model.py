@@ -125,7 +125,7 @@ class SetEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, ids, rows=None, seed=None):
-        """Return embed codes; `rows` are the table's, where several calls share them, made of all
+        """Embed codes; `rows` are the table's, where several calls share them, made of all
         codes."""
         rows = self.table() if rows is None else rows
         x = self.norm(ops.take(rows, ids, axis=0))
@@ -188,7 +188,7 @@ class VisitPretrainer(_OfSets):
         return found
 
     def loss_terms(self, batch, outputs):
-        """Return for each of the four questions the mean over codes of the binary cross entropy."""
+        """Return the mean binary cross entropy over codes of each of the four questions."""
         terms = {}
         for source in self.sizes:
             for target in self.sizes:

@@ -32,7 +32,7 @@ from experiments.training.settings.options import replaced
 
 
 def albert(scale: str = "tiny") -> PretrainConfig:
-    """Return narrow tables, one block for all layers, the order of the segments, LAMB.
+    """Return ALBERT: narrow tables, one block for all layers, the order of the segments, LAMB.
 
     The order as its paper has it; as its code does, with records of --packing=consecutive, under
     --config.objectives.1.random_as_swapped=true.

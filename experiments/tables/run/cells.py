@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.jobs.processes import available_cores
-from data_prep.tasks.files.look import look
+from data_prep.tasks.files.formats import detect_format
 from data_prep.tasks.files.reading import is_held_out
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
@@ -160,12 +160,12 @@ def mix(mnli_dev: str, others: list[str], output: str | Path, own: bool = False)
       UserError: a file is missing or has other columns or labels.
     """
     train, dev = [], []
-    for line, row in look(mnli_dev, (("sentence1", "sentence2", "gold_label"),)).rows():
+    for line, row in detect_format(mnli_dev, (("sentence1", "sentence2", "gold_label"),)).rows():
         pair = (row["sentence1"], row["sentence2"], _nli_label(row["gold_label"], mnli_dev, line))
         # All pairs of one premise stay on one side.
         (dev if is_held_out(row["sentence1"], 0.5) else train).append(pair)
     for path in others:
-        for line, row in look(path, (("premise", "hypothesis", "label"),)).rows():
+        for line, row in detect_format(path, (("premise", "hypothesis", "label"),)).rows():
             train.append((row["premise"], row["hypothesis"], _nli_label(row["label"], path, line)))
     with atomic_folder(output, own=own) as folder:
         for name, pairs in (("train", train), ("dev", dev)):

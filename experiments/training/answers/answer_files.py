@@ -11,7 +11,7 @@ import json
 import re
 import sys
 
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from data_prep.tasks.files.reading import cell
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
@@ -36,12 +36,12 @@ def open_answers(path, source, head, labels, overwrite: bool = False):
     Args:
       path: .jsonl, .json, .csv, .parquet, else a TSV; "-" is standard output. Lines with a token
       each are answered in such lines, but for the first two and Parquet.
-      source: what the input is: `look.Table` or `token_lines.TokenLines`.
+      source: what the input is: `formats.Table` or `token_lines.TokenLines`.
       head: of the task.
       labels: of the model.
       overwrite: rename what stands at the path first.
     """
-    kind = look.ending(path)
+    kind = formats.ending(path)
     if kind in ("jsonl", "ndjson"):
         with _text(path, overwrite) as file:
             yield _JsonLines(file, source, head).write
@@ -56,7 +56,7 @@ def open_answers(path, source, head, labels, overwrite: bool = False):
             contextlib.closing(_Parquet(file, source, head)) as writer,
         ):
             yield writer.write
-    elif not isinstance(source, look.Table):
+    elif not isinstance(source, formats.Table):
         tags = []
         yield lambda rows, answers: tags.extend(
             tag for answer in answers for sentence in answer["tags"] for tag in sentence

@@ -154,8 +154,7 @@ def made_by(module, path, function, scale):
 
 
 def add_to_help(arguments):
-    """Where a command is asked for help by its arguments, has it tell the fields of its --config
-    too."""
+    """Add the fields of a command's --config to its help, where its arguments ask for help."""
     if not _HELP & set(arguments):
         return
     words = [word for argument in arguments for word in argument.split("=", 1)]

@@ -122,7 +122,7 @@ def bert_steps(rules: Rules) -> dict[str, dict[str, Any]]:
 
 
 def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[str, Any]]:
-    """Return added tokens that are not text, as a file has them."""
+    """Return the added tokens of a file that are not text."""
     return [
         {"id": id_of[token], "content": token, **FLAGS, "special": True}
         for token in sorted(tokens, key=id_of.__getitem__)

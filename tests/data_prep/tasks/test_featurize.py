@@ -5,7 +5,7 @@ from data_prep.tasks import featurize as module
 from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
 from data_prep.tasks.featurize import FeatureSet, cache_key, featurize
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
@@ -134,7 +134,7 @@ def test_no_examples(tokenizer):
 
 
 def test_a_vocabulary_of_other_text_is_said_once(tokenizer, monkeypatch, capsys):
-    monkeypatch.setattr(look, "_said", set())
+    monkeypatch.setattr(formats, "_said", set())
     others = [TextExample("0", "река течёт в море", None, "yes")]
     featurize(task_of(), others, tokenizer, 16)
     featurize(task_of(), others, tokenizer, 16)

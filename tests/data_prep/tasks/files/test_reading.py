@@ -5,12 +5,12 @@ import io
 import pytest
 
 from data_prep.corpus import text_files
-from data_prep.tasks.files import look, reading
+from data_prep.tasks.files import formats, reading
 from official_bert.common.errors import UserError
 
 
 def rows(path, *columns):
-    return list(look.look(path, (columns,)).rows())
+    return list(formats.detect_format(path, (columns,)).rows())
 
 
 def test_tsv_has_no_quoting_and_loses_its_byte_order_mark(write):

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from data_prep.tasks import get_task
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from official_bert.common.errors import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")
@@ -71,7 +71,7 @@ def test_squad_has_the_questions_of_the_files(downloads, write, tmp_path, versio
 
 
 def test_conll_has_the_sentences_of_the_files(downloads, write, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(look, "_said", set())
+    monkeypatch.setattr(formats, "_said", set())
     for name in ("train", "valid", "test"):
         write(f"{name}.txt", SENTENCES)
     task = get_task("conll2003", tfds_dir=downloads(pathlib.Path(tmp_path)))

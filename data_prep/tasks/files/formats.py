@@ -1,9 +1,9 @@
-"""One look at a file, before it is read: what is it, and where in it is what a task needs?
+"""The format of a file, found before it is read, and the columns that a task needs.
 
-Every file that finetune, evaluate, predict and the tasks are given comes through `look`. It decides
-by the file's beginning, not by its name alone: the format, whether the first line is a header, and
-which columns hold what is wanted. One line says what it decided; a question that it cannot decide
-is an error that names the option.
+Every file that finetune, evaluate, predict and the tasks are given comes through `detect_format`.
+It decides by the file's beginning, not by its name alone: the format, whether the first line is a
+header, and which columns hold what is wanted. One line says what it decided. A question that it
+cannot decide is an error that names the option.
 """
 
 import dataclasses
@@ -151,7 +151,7 @@ class Table:
             yield from reading.named_rows(rows, self.columns, self.name, short_rows)
 
 
-def look(
+def detect_format(
     path: str,
     wanted: Sequence[tuple[str, ...]],
     *,
@@ -164,7 +164,7 @@ def look(
     hint: str = "",
     lines: reading.Lines | None = None,
 ) -> Table:
-    """Return decide from a file's beginning what it is.
+    """Detect what a file is by its beginning, and which columns hold what is wanted.
 
     Args:
       path: a file; "-" is standard input.

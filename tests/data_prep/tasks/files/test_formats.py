@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from data_prep.tasks import get_task
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from official_bert.common.errors import UserError
 
 ROWS = [
@@ -19,7 +19,7 @@ ROWS = [
 
 
 def rows_of(path, wanted=(("text",),), **options):
-    table = look.look(str(path), wanted, **options)
+    table = formats.detect_format(str(path), wanted, **options)
     return table, [row for _, row in table.rows()]
 
 
@@ -302,6 +302,6 @@ def test_a_header_with_a_wrong_name_is_no_pair_of_texts(write):
     wanted = (("question1", "question2"),)
     path = write("pairs.tsv", "question1\tq2\nis it?\tit is\n")
     with pytest.raises(UserError, match="no column question2; the columns are question1, q2"):
-        look.look(path, wanted, texts=True)
+        formats.detect_format(path, wanted, texts=True)
     path = write("bare.tsv", "is it?\tit is\n")
-    assert not look.look(path, wanted, texts=True).header
+    assert not formats.detect_format(path, wanted, texts=True).header
