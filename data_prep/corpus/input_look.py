@@ -1,4 +1,4 @@
-"""A look at an input before hours go into it: is it a corpus of sentences and documents?
+"""The check that an input is a corpus of sentences and documents, before hours go into it.
 
 Anything can be read as one sentence a line and a blank line between documents. A text laid out
 otherwise gives worthless records without a word: from JSON Lines a model learns the names of the

@@ -1,4 +1,4 @@
-"""Is it the untrained [CLS] that keeps No NSP behind left-to-right on pairs (section 5.1)?
+"""The question whether the untrained [CLS] keeps No NSP behind left-to-right on pairs (5.1).
 
     python -m experiments.ablate --config=mean_pooling --workdir=runs/mean_pooling
 

@@ -13,11 +13,12 @@ def valid_utf8(texts):
 
 
 class ServedModel(tf.Module):
-    """A model that answers texts and token ids. A head is a subclass with
+    """A model that answers texts and token ids.
 
-    `text_inputs`, {input name: shape} of string tensors, and `answer_ids(packed)`, which gives a
-    dictionary of dense tensors for tokens, or `_answer_texts(**texts)`. Where a text can be too
-    long, the answer to texts has `truncated` bool [B]: a part of the row's text was not read.
+    A head is a subclass with `text_inputs`, {input name: shape} of string tensors, and
+    `answer_ids(packed)`, which gives a dictionary of dense tensors for tokens, or
+    `_answer_texts(**texts)`. Where a text can be too long, the answer to texts has `truncated` bool
+    [B]: a part of the row's text was not read.
 
     Args:
       loaded: `LoadedModel`, with the head that the subclass serves.
@@ -97,7 +98,7 @@ class ServedModel(tf.Module):
 
 
 class ServedClassifier(ServedModel):
-    """Classification and regression of a text or a pair of texts; B texts and C labels:
+    """Classification and regression of a text or a pair of texts; B texts and C labels.
 
     single_label: `labels` string [B], `probabilities` float32 [B, C], `logits` float32 [B, C].
     multi_label: the same, but `labels` [B, C'] lists those with a probability above one half, the
@@ -205,7 +206,7 @@ class ServedEmbedding(ServedModel):
 
 
 class ServedFeatures(ServedModel):
-    """A vector for each token, padded to the longest row L (section 5.3):
+    """A vector for each token, padded to the longest row L (section 5.3).
 
     `features` float32 [B, L, D], `pooled_output` float32 [B, H], `input_ids` int32 [B, L], and
     for texts `start` and `end` int32 [B, L], the characters of each token, -1 at [CLS], [SEP] and

@@ -15,7 +15,7 @@ _NOTHING = -1e9  # the score of what is not a span
 
 
 class ServedSpan(ServedModel):
-    """Inputs `question`, `context` [B]; outputs, each [B]:
+    """Answers to questions about passages, `question` and `context` [B]; outputs, each [B].
 
     `answer` string, `start`, `end` int32: the answer is characters start to end of the context;
     `probability` float32, the answer's share among the `n_best_size` best spans of different text.

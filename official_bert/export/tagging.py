@@ -18,7 +18,7 @@ _LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
 
 
 class ServedTagger(ServedModel):
-    """Outputs, M being the most words of a text of the batch, the rest filled with "", -1 and 0:
+    """Labels of words; M is the most words of a text, and rows are filled with "", -1 and 0.
 
     `words`, `labels` string [B, M]; `start`, `end` int32 [B, M], the characters of each word;
     `probabilities` float32 [B, M], of the label chosen. No text is cut.
@@ -202,8 +202,7 @@ class WordFinder(tf.Module):
         return new_chunk | outside | ideograph | after_ideograph
 
     def _abbreviation(self, place, chunk, chunks, core_first, core_last, begin, end, pieces):
-        """Return 1 for chunks whose core takes in the full stop behind it, else 0. int32
-        [chunks]"""
+        """Return int32 [chunks], 1 where a chunk's core takes in the full stop behind it."""
         dot = tf.gather(self._is_dot, pieces)
         of_first, of_last = tf.gather(core_first, chunk), tf.gather(core_last, chunk)
         inner_dot = dot & (place > of_first) & (place < of_last)

@@ -130,7 +130,7 @@ class Choice(Objective):
     """An objective that chooses among classes: a cross entropy, and how often it is right."""
 
     def compared(self, batch, outputs) -> tuple:
-        """(logits [..., N], labels int32 [...], weights float32 [...])"""
+        """Return (logits [..., N], labels int32 [...], weights float32 [...])."""
         raise NotImplementedError
 
     def loss_terms(self, batch, outputs):

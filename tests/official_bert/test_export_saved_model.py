@@ -49,7 +49,7 @@ def ask_in_fresh_process(tmp_path, questions):
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    """Return (the model, the folder of its only version, 2)"""
+    """Return (the model, the folder of its only version, 2)."""
     model = loaded(BertClassifier(make_encoder(num_hidden_layers=2), 3, seed=1), labels=LABELS)
     return model, export(model, tmp_path_factory.mktemp("exported") / "spam", version=2)
 

@@ -1,4 +1,4 @@
-"""SWAG (section 4.4) and other multiple-choice tasks: which ending is the right one?
+"""SWAG (section 4.4) and other multiple-choice tasks: find the right ending.
 
 Each choice is a sequence of its own, `[CLS] sentence A [SEP] ending [SEP]`; a vector V dotted with
 each pooled output scores them.

@@ -141,7 +141,7 @@ class CosineStates(_OfTeacher):
         return {"cosine_loss": Loss(self.weight)}
 
     def call(self, model, batch, encoded):
-        """Return {"cosines": float32 [B, L], "cosine_weights": float32 [B, L]}"""
+        """Return {"cosines": float32 [B, L], "cosine_weights": float32 [B, L]}."""
         own, theirs = encoded["sequence_output"], encoded["teacher"]["sequence_output"]
         return {
             "cosines": cosines(own, theirs),

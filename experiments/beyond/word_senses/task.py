@@ -54,7 +54,8 @@ class WordSenses(SequenceClassification):
     scoring = "of each word in a sentence the gloss with the highest probability of yes"
 
     def __init__(self, data_dir: str = "", *, dev_words: int = 0):
-        """
+        """Take the folder of WordNet and the size of the dev split.
+
         Args:
           data_dir: folder of WordNet's data.noun, index.noun, noun.exc and so on.
           dev_words: so many words in sentences are the dev split, with all their glosses; 0: all.

@@ -80,7 +80,7 @@ def shown(results: Results) -> list[str]:
 
 
 def apart(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
-    """(planned claims, exploratory ones)"""
+    """Return (verdicts on planned claims, those on exploratory ones)."""
     groups: tuple[list[Verdict], list[Verdict]] = ([], [])
     for verdict in verdicts:
         groups[verdict.claim.exploratory].append(verdict)

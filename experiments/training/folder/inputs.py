@@ -170,7 +170,7 @@ def examples_digest(*splits: list) -> str:
 
 
 def task_digest(config) -> tuple[str, int, int]:
-    """(digest of the training and dev examples of a FinetuneConfig's task, their numbers)"""
+    """Return (digest of the examples of a FinetuneConfig's training and dev split, numbers)."""
     return _task_digest(*_data_of(config))
 
 

@@ -129,7 +129,7 @@ class _Speed:
 
     def rates(self):
         """Return {"steps_per_second", "examples_per_second", "tokens_per_second",
-        "flops_per_second"}"""
+        "flops_per_second"}."""
         first, last = self._marks[0], self._marks[-1]
         seconds = last[0] - first[0]
         if seconds <= 0:

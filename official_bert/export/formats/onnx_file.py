@@ -156,7 +156,7 @@ class _Heads:
         }
 
     def _without_choices(self, name: str) -> str:
-        """Map [B, C, L] -> [B * C, L]"""
+        """Map [B, C, L] -> [B * C, L]."""
         op = self.graph.op
         length = op("Shape", name, start=2)
         return op("Reshape", name, op("Concat", [-1], length, axis=0))

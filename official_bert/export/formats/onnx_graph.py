@@ -102,7 +102,7 @@ class Rows:
         self.places = op("Reshape", op("Sub", count, 1), self.shape)
 
     def collect(self, x: str) -> str:
-        """Map [B * L, ...] -> [N, ...]"""
+        """Map [B * L, ...] -> [N, ...]."""
         return self.graph.op("Gather", x, self._tokens)
 
     def spread(self, x: str) -> str:

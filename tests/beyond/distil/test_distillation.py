@@ -41,7 +41,7 @@ def noisy(model, seed=0):
 
 @pytest.fixture(scope="module")
 def shapes(config):
-    """(student, teacher)"""
+    """Return (student, teacher)."""
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     teacher = config.replaced(num_hidden_layers=4, **rates)
     student = teacher.replaced(num_hidden_layers=2, type_vocab_size=0, pooler_activation="none")

@@ -19,7 +19,7 @@ from official_bert.common.errors import UserError
 
 @pytest.fixture
 def files(tmp_path):
-    """Return (folder of texts about cats and others, file of word vectors)"""
+    """Return (folder of texts about cats and others, file of word vectors)."""
     vectors = tmp_path / "vectors.txt"
     lines = (f"{word} {i % 7 - 3} {i % 5 - 2} {i % 3 - 1} {float(word == 'cat')}"
              for i, word in enumerate(tiny_runs.WORDS))  # fmt: skip
