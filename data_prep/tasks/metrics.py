@@ -84,25 +84,8 @@ def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str,
     return _floats(scores)
 
 
-def set_scores(gold: set, found: dict, labels: list[str]) -> dict[str, float]:
-    """Return f1, jaccard and pr_auc (average precision) of one set; 1 where there is nothing to
-    find and nothing is found.
-
-    Args:
-      found: {"medications": those that are chosen, "probabilities": of all `labels`}.
-    """
-    from sklearn.metrics import average_precision_score
-
-    chosen = set(found["medications"])
-    hits, either = len(gold & chosen), len(gold | chosen)
-    truth = [label in gold for label in labels]
-    precision = average_precision_score(truth, found["probabilities"]) if any(truth) else 1.0
-    f1 = 2 * hits / (len(gold) + len(chosen)) if either else 1.0
-    return _floats({"f1": f1, "jaccard": hits / either if either else 1.0, "pr_auc": precision})
-
-
 def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, float]:
-    """Return Entity-level f1, precision and recall (micro), and token accuracy, of IOB tag
+    """Return entity-level f1, precision and recall (micro), and token accuracy, of IOB tag
     sequences.
 
     seqeval's default mode reads tags as conlleval does: an I- after O or after another type begins

@@ -10,11 +10,12 @@ from typing import ClassVar
 
 from keras import ops
 
+from experiments.beyond.common.losses import WithOneMoreLoss
 from experiments.beyond.distil import teacher_fit
 from experiments.beyond.distil.teachers import Teacher
 from official_bert.common.errors import UserError
 from official_bert.layers import dense, gather_positions
-from official_bert.losses import WithOneMoreLoss, row_weights, weighted_sum
+from official_bert.losses import row_weights, weighted_sum
 from official_bert.objectives import objective
 from official_bert.objectives.protocol import Loss, Objective
 

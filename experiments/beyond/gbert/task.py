@@ -14,7 +14,6 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics
 from data_prep.tasks.files import reading
 from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.errors import UserError
@@ -135,7 +134,7 @@ class Visits(Task):
         for patient, prediction in zip(examples, predictions, strict=True):
             gold = [set(medications) for _, medications in patient.visits[1:]]
             found = zip(gold, prediction["visits"], strict=True)
-            each.append([metrics.set_scores(truth, v, self.medications) for truth, v in found])
+            each.append([set_scores(truth, v, self.medications) for truth, v in found])
         means = [
             np.mean([[v[name] for name in self.metrics] for v in visits], 0) for visits in each
         ]
@@ -149,3 +148,21 @@ class Visits(Task):
         answer = self._answer(np.array([counts[m] / len(visits) for m in self.medications]))
         everyone = [{"visits": [answer] * len(patient.visits[1:])} for patient in examples]
         return self.score(examples, everyone)
+
+
+def set_scores(gold: set, found: dict, labels: list[str]) -> dict[str, float]:
+    """Return f1, jaccard and pr_auc (average precision) of one set; 1 where there is nothing to
+    find and nothing is found.
+
+    Args:
+      found: {"medications": those that are chosen, "probabilities": of all `labels`}.
+    """
+    from sklearn.metrics import average_precision_score
+
+    chosen = set(found["medications"])
+    hits, either = len(gold & chosen), len(gold | chosen)
+    truth = [label in gold for label in labels]
+    precision = average_precision_score(truth, found["probabilities"]) if any(truth) else 1.0
+    f1 = 2 * hits / (len(gold) + len(chosen)) if either else 1.0
+    scores = {"f1": f1, "jaccard": hits / either if either else 1.0, "pr_auc": precision}
+    return {name: float(score) for name, score in scores.items()}

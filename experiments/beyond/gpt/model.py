@@ -7,8 +7,9 @@ on the task's own texts. It works with every head on a left-to-right encoder.
 import keras
 from keras import ops
 
+from experiments.beyond.common.losses import WithOneMoreLoss
 from official_bert.common.errors import UserError
-from official_bert.losses import WithOneMoreLoss, cross_entropy, row_weights, weighted_sum
+from official_bert.losses import cross_entropy, row_weights, weighted_sum
 from official_bert.objectives.masked_lm import language_model_head
 
 

@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from data_prep.tasks import get_task, metrics
+from data_prep.tasks import get_task
 from experiments import ablate, finetune
 from experiments.beyond.gbert import made_patients
 from experiments.beyond.gbert import start as gbert
+from experiments.beyond.gbert.task import set_scores
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import preflight
@@ -61,10 +62,10 @@ def test_a_dry_run_tells_between_what_the_scores_will_lie(patients):
 
 def test_scores_by_hand():
     found = {"medications": ["a", "b"], "probabilities": [0.9, 0.4, 0.2]}
-    scores = metrics.set_scores({"a", "c"}, found, ["a", "b", "c"])
+    scores = set_scores({"a", "c"}, found, ["a", "b", "c"])
     # "c" is third: the precisions at "a" and "c" are 1 and 2/3.
     assert scores == pytest.approx({"f1": 0.5, "jaccard": 1 / 3, "pr_auc": (1 + 2 / 3) / 2})
-    nothing = metrics.set_scores(set(), {**found, "medications": []}, ["a", "b", "c"])
+    nothing = set_scores(set(), {**found, "medications": []}, ["a", "b", "c"])
     assert set(nothing.values()) == {1.0}
 
 
