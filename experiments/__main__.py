@@ -1,7 +1,7 @@
 """All commands under one name: `official-bert finetune` is `python -m experiments.finetune`.
 
-Python looks for `-m experiments` in the working folder first, so a folder of the user's own of that
-name would hide ours there; `official-bert` looks in none.
+Python looks for `-m experiments` in the working folder first, where a user's own folder of that
+name would hide this package. `official-bert` does not look there.
 """
 
 import ast
@@ -38,13 +38,13 @@ _OWN = {
 
 
 def modules() -> dict[str, str]:
-    """Return {command: its module}, those of extensions last."""
+    """Return {command: module}, the commands of extensions last."""
     added = places("commands")
     return _OWN | {name: place.partition(":")[0] for name, place in added.items()}
 
 
 def main() -> None:
-    """Run the command that the first argument names, with the arguments after it, and ends.
+    """Run the command that the first argument names with the arguments after it, and exit.
 
     Raises:
       SystemExit: always; 2 where there is no such command.
@@ -67,8 +67,9 @@ def _run() -> None:
 
 
 def _listed() -> str:
-    """Return a line for each command: the first of its module's docstring, which is not
-    imported."""
+    """Return a line a command: its name and the first line of its module's docstring.
+
+    The modules are parsed, not imported."""
     lines = []
     for name, module in modules().items():
         path = importlib.util.find_spec(module).origin

@@ -3,13 +3,15 @@
     python -m experiments.ablate --config=experiments/configs/table5.py:smoke --workdir=runs/table5
     python -m experiments.ablate --config=table6:cpu --dry_run
 
-Cells that are finished are never run again, interrupted ones continue, failed ones are marked with
-their reason and tried again by the next call. Pre-training seeds are run one after another, so that
-a table that is stopped is whole in the first ones. Leaves in the work folder: report.html (open it
-in a browser), report.md, results.json, plots/, cells/ with every run, and archives/ with what they
-gave, a small file a seed. `--cells` shares the runs of several tables: what two tables have in
-common is done once. Several tables of one command (`--config=table5:gpu,table6:gpu`) are one grid,
-so that small models share a GPU; each has its report in WORKDIR/NAME/SCALE.
+A finished cell is never run again, an interrupted one continues. A failed one is marked with its
+reason, and the next call tries it again. Pre-training seeds run one after another, so a table that
+is stopped early is complete for its first seeds.
+
+The work folder gets report.html (open it in a browser), report.md, results.json, plots/, cells/
+with every run, and archives/ with the results of the runs, one small file a seed. Tables with the
+same `--cells` share their runs: a cell that two of them need is run once. Several tables of one
+command (`--config=table5:gpu,table6:gpu`) run as one grid, so that small models share a GPU; each
+has its report in WORKDIR/NAME/SCALE.
 """
 
 import contextlib
@@ -58,17 +60,17 @@ def run(
       ablation: experiments.tables.planning.ablation.Ablation.
       workdir: folder of the report, and of the cells.
       workers: cells side by side; 0: as configured, or one a GPU, or one a core without GPUs.
-      cells: folder of the cells, where several tables share them.
-      retry_failed: try cells again that failed in an earlier call.
+      cells: folder of the cells, for tables that share them; empty: WORKDIR/cells.
+      retry_failed: try again the cells that failed in an earlier call.
       quiet: no progress on stderr.
-      command: how to run it again, for the report.
+      command: the command that runs it again, for the report.
       seeds: pre-training seeds whose cells are run in this call; empty: all.
-      strict: refuse finished cells of other code, versions or machines than this.
+      strict: refuse finished cells that other code, versions or machines made.
 
-    Returns: what results.json holds (`experiments.tables.judging.results`).
+    Returns: the `Results` that results.json holds (`experiments.tables.judging.results`).
     Raises:
       UserError: data is missing, the folder holds another experiment, is in use or is remote; or
-        what `strict` says.
+        `strict` refuses a cell.
     """
     how = {"workers": workers, "retry_failed": retry_failed, "quiet": quiet, "strict": strict}
     table = (ablation, local_path(workdir), command)
@@ -78,14 +80,13 @@ def run(
 def run_together(
     tables, cells, *, workers=0, retry_failed=True, quiet=False, strict=False, seeds=()
 ):
-    """Run several ablations as one grid, whose workers take cells of any; what two have in common
-    is run once.
+    """Run several ablations as one grid, in which a cell that two of them share is run once.
 
     Args:
       tables: list of (ablation, folder of its report, `command` of `run`).
       cells, workers, retry_failed, quiet, strict, seeds: see `run`.
 
-    Returns: list of what `run` returns; raises what it raises.
+    Returns: list of `Results`, one a table; raises the errors of `run`.
     """
     cells = local_path(cells)
     say = (lambda text: None) if quiet else commands.say
@@ -97,7 +98,7 @@ def run_together(
         check_outputs(planning.files_read(plan), work=[*folders, cells])
     with contextlib.ExitStack() as held:
         for folder, (ablation, _, _) in zip(folders, tables, strict=True):
-            # With two at once the second would write an older report last.
+            # Two runs at once in one folder: the last to end could write the older report.
             held.enter_context(exclusive(folder))
             _check_config(folder, ablation)
         grids = [Grid(plan.cells, cells) for plan in plans]
@@ -134,7 +135,7 @@ def run_together(
 
 
 def name_of(ablation) -> str:
-    """Return "table5/night", as reports are filed."""
+    """Return the folder of a table's report: its name and scale, "table5/night"."""
     return f"{ablation.name}/{ablation.scale}".rstrip("/")
 
 
@@ -147,7 +148,7 @@ def _write(ablation, folder, plan, grid, command):
 
 
 def _rounds(seeds, grid) -> set[int] | None:
-    """Return the rounds of the grid that belong to pre-training seeds, numbers or their texts."""
+    """Return the grid's rounds of some pre-training seeds (numbers or text); None: all rounds."""
     known = {str(cell.round) for cell in grid.cells.values() if cell.round}
     if unknown := [str(seed) for seed in seeds if str(seed) not in known]:
         seeds = ", ".join(sorted(known, key=int))
@@ -156,7 +157,7 @@ def _rounds(seeds, grid) -> set[int] | None:
 
 
 class _Progress:
-    """One line for each event, and every few seconds where the running cells are."""
+    """Prints a line for each event, and every few seconds the step of each running cell."""
 
     def __init__(self, grid, say, every=5.0):
         self.grid, self.say, self.every = grid, say, every
@@ -214,8 +215,9 @@ def _headline(result):
 
 
 def _check_config(workdir, ablation):
-    """Check that a work folder belongs to one table at one scale; other fields may change, since
-    cells have keys."""
+    """Check that a work folder belongs to this table at this scale.
+
+    Its other fields may change: a cell's key depends on them."""
     path = workdir / "config.json"
     if path.exists():
         old = read_json(path, finite=False)

@@ -7,10 +7,10 @@
     table3  SQuAD 2.0: DIR/squad_v2.0 holds train-v2.0.json and dev-v2.0.json
     table4  SWAG: DIR/swag holds train.csv and val.csv
 
-The scales cpu and smoke run on stand-ins for the large training sets, as Table 5's do: MNLI is left
-out, QNLI's training set is rebuilt, SQuAD 1.1's is a part, one part of SQuAD 2.0's dev set trains
-and the other scores, and HellaSwag is read in place of SWAG, which is made to be hard for BERT:
-small models stay near the 25 % of guessing. With the official files give their names:
+The scales cpu and smoke have stand-ins for the large training sets, as Table 5's have. MNLI is left
+out. QNLI's training set is rebuilt, SQuAD 1.1's is a part, and one part of SQuAD 2.0's dev set
+trains while the other scores. HellaSwag takes the place of SWAG; it is made to be hard for BERT, so
+that small models stay near 25 %, which is guessing. With the official files give their names:
 --config.columns.1.finetune.task_options.train_file=train.tsv.
 
     paper  BERT BASE and LARGE (KerasHub presets, or --config.variants.0.checkpoint=FOLDER), the
@@ -18,14 +18,15 @@ small models stay near the 25 % of guessing. With the official files give their 
            Table 1 (8 tasks x 4 learning rates x 5 seeds a model), about a day for the others
     gpu    BERT BASE, one learning rate, three seeds; about 10 hours, and 3 hours for the others
     cpu    a checkpoint of 2 layers and 128 wide (BERT tiny), at most 4,000 training examples a
-           task; 15 minutes. Table 1 has the rows of extensions too, of which three are pre-trained
-           first, two of them three times: 47 minutes of two fast cores, 100 of slower ones
+           task; 15 minutes. Table 1 has the extensions' rows too, three of which are
+           pre-trained first (two of these three times): 47 minutes of two fast cores, 100 of slower
+           ones
     smoke  a tiny model pre-trained for half a minute on the embedded sample, 300 examples a task;
            at most 5 minutes; Table 1, with two more pre-trainings, 15
 
-Scores are those of dev: test labels are with the benchmarks' servers. SQuAD 2.0's are those of the
-best threshold for "no answer" on dev, as in the paper. The predictions of every run are in its
-folder in the official format.
+Scores are on dev, as the benchmarks' servers alone have the test labels. SQuAD 2.0 is scored at the
+best threshold for "no answer" on dev, as in the paper. The folder of every run holds its
+predictions in the official format.
 
 Expected at paper scale, on dev: GLUE about 82 on average for BASE; SQuAD 1.1 EM 80.8 and F1 88.5
 for BASE, 84.1 and 90.9 for LARGE; SQuAD 2.0 EM 78.7 and F1 81.9 for LARGE; SWAG 81.6 for BASE, 86.6
@@ -125,8 +126,7 @@ def grid(scale: str, name: str, title: str, columns, notes) -> Ablation:
 
 
 def column(label, task, metric, folder, **changes) -> Column:
-    """Return the paper's column with section 4.1's hyper-parameters where `changes` says nothing
-    else."""
+    """Return the paper's column with section 4.1's hyper-parameters, except for `changes`."""
     usual = FinetuneConfig(save_model=False)
     return task_column(usual, label, task, metric, folder, paper=label, **changes)
 
@@ -167,7 +167,8 @@ def _cpu(table):
         table,
         variants=(Variant("BERT tiny", checkpoint=str(Path(DATA_DIR) / TINY_CHECKPOINT)),),
         columns=tuple(map(small, table.columns)),
-        # BLEURT's ratings are of pairs: of this size it is a ceiling where one text is classified.
+        # BLEURT's ratings are of pairs, so it is a ceiling for this size on tasks of one text
+        # alone.
         rows=(
             Row(
                 "BERT tiny, fine-tuned on ratings of pairs",

@@ -58,7 +58,7 @@ def columns_for(finetune: FinetuneConfig, seeds: tuple[int, ...]) -> dict[str, C
 
 
 def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict) -> dict:
-    """Return the tasks on substitutes, which their notes describe."""
+    """Return those tasks on substitute files; the columns' notes describe them."""
     columns = columns_for(finetune, seeds)
     changes = {
         "MNLI-m": {
@@ -86,8 +86,11 @@ def exact_match(squad: Column) -> Column:
 
 
 def cloze(records: str, examples: int, label: str = "cloze") -> Column:
-    """Return Held-out pieces of those records, of so many examples, filled in without
-    fine-tuning."""
+    """Return the column of pieces filled in without fine-tuning, on held-out records.
+
+    Args:
+      records: their name.
+      examples: how many of them are read."""
     return Column(
         label,
         metric="cloze_accuracy",
@@ -123,22 +126,22 @@ SNLI = task_column(
 )  # fmt: skip
 
 
-# On SQuAD short models read one window around the answer's sentence.
+# On SQuAD a model of short inputs reads one window around the answer's sentence.
 ONE_WINDOW = {"context": "answer_sentence", "max_query_length": 24}
 
 
 def two_core_columns(
     limits: dict[str, int], restarts: dict[str, tuple[int, ...]] | None = None
 ) -> dict[str, Column]:
-    """Return the tasks of two cores: those of the paper, and columns that show its effects with
-    less.
+    """Return the columns for two cores: the paper's tasks, and others that need fewer examples to
+    show its effects.
 
     Args:
       limits: column -> training examples, where not all are used.
       restarts: column -> fine-tuning seeds, where there are several.
     """
     columns = local_columns(CPU_FINETUNE, (1,), ONE_WINDOW)
-    # Its substitute does not tell a pre-trained model of this size from a random one.
+    # On its substitute a pre-trained model of this size scores like a random one.
     del columns["MNLI-m"]
     columns["SQuAD"] = columns["SQuAD"].changed(
         max_dev_examples=2_000,
@@ -165,14 +168,14 @@ def two_core_columns(
     return columns
 
 
-# CoNLL-2003's three columns, label -> the reader's name. A word is tagged at its last piece, where
-# a left-to-right model has seen all of it: what it lacks is the rest of the sentence.
+# CoNLL-2003's three columns: label -> the reader's name. A word is tagged at its last piece, so
+# that a left-to-right model has seen the whole word and lacks only the rest of the sentence.
 TAGS = {"entities": "entities", "chunks": "chunks", "part of speech": "part_of_speech"}
 LAST_PIECE = {"label_piece": "last", "context": "sentence"}
 
 
 def tags(label: str, finetune: FinetuneConfig) -> Column:
-    """Return one of `TAGS`."""
+    """Return the column of one of `TAGS`."""
     column = TAGS[label]
     return task_column(
         finetune, label, "conll2003", "accuracy" if column == "part_of_speech" else "f1",

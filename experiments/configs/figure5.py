@@ -6,8 +6,8 @@ Two pre-trainings (without NSP, so that they differ in the objective only) keep 
 several steps; each is fine-tuned on MNLI. Scales: paper (BERT base, up to a million steps, every
 200,000), gpu and gpu-day (one H100), cpu (four pre-trainings each of 4,000 steps, entities of
 CoNLL-2003 in place of MNLI; needs BERT_DATA_DIR), snli (the same with six others each and SNLI),
-smoke (embedded sample, an excerpt of SNLI, under 5 minutes). A scale with "+NAME" behind it, as in
-figure5:cpu+gpt, has an extension's curve too, of as many steps.
+smoke (embedded sample, an excerpt of SNLI, under 5 minutes). A scale followed by "+NAME", as in
+figure5:cpu+gpt, adds an extension's curve of as many steps.
 
 Expected at paper scale: a million steps are about 1.0 above half a million; masked LM is ahead
 almost from the start. The paper prints no other numbers of this figure.
@@ -35,11 +35,12 @@ SHARES = {
 }
 
 
-# The scores of the first run are known (experiments/results/PLAN.md, "Table 8 and Figure 5, anew").
+# New seeds: the scores of the first run are known (experiments/results/PLAN.md, "Table 8 and Figure
+# 5, anew").
 SEEDS = {"cpu": (5, 6, 7, 8), "snli": (9, 10, 11, 12, 13, 14)}
 
 
-_MORE = "figure5+"  # begins the names of curves among extensions' rows
+_MORE = "figure5+"  # prefix of the extensions' rows that are curves of this figure
 
 
 def get_config(scale: str = "smoke") -> Ablation:

@@ -7,9 +7,9 @@
 Tasks: cola sst2 mrpc stsb qqp mnli qnli rte wnli. Scales: paper (BERT base: minutes a task on a
 GPU, hours for MNLI and QQP), large (BERT large; small data sets need several random restarts: add
 seed=1,2,3,4,5 to the search), small (a small model on a CPU), smoke (a minute). With
---config.predict_test=true a run also writes its test set's predictions; one run of each task in
-runs/glue, MNLI's with the diagnostic set, then makes the leaderboard's file and prints the averages
-over the dev scores:
+--config.predict_test=true a run also writes its test set's predictions. With one such run of each
+task in runs/glue (MNLI's with the diagnostic set) this makes the leaderboard's file and prints the
+averages of the dev scores:
 
     python -m data_prep.tasks.submission --runs='runs/glue/*' --output=submission.zip
 

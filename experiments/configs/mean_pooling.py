@@ -1,11 +1,11 @@
-"""The question whether the untrained [CLS] keeps No NSP behind left-to-right on pairs (5.1).
+"""Tests whether the untrained [CLS] keeps No NSP behind left-to-right on pairs (5.1).
 
     python -m experiments.ablate --config=mean_pooling --workdir=runs/mean_pooling
 
-Without next sentence prediction nothing trains [CLS], from which a masked model classifies; the
-last token, from which a left-to-right model does, predicts in every step. Here each of the kept
-models of 33 million tokens (`series`) is fine-tuned twice, once from its own token and once from
-the mean over all tokens. Needs BERT_DATA_DIR; an hour of a core with AVX-512.
+A masked model classifies from [CLS], which nothing trains without next sentence prediction. A
+left-to-right model classifies from the last token, which predicts in every step. Here each of the
+kept models of 33 million tokens (`series`) is fine-tuned twice, once from its own token and once
+from the mean over all tokens. Needs BERT_DATA_DIR; an hour of a core with AVX-512.
 
 Expected: experiments/results/PLAN.md, "The mean of the tokens in place of [CLS]".
 """
@@ -22,7 +22,7 @@ COLUMNS = ("SNLI", "QNLI")
 
 
 def of_mean(row: str) -> str:
-    """Return the row that classifies from the mean."""
+    """Return the label of the row that classifies from the mean."""
     return f"{row}, mean"
 
 

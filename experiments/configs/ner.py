@@ -4,9 +4,10 @@
         --config.model=bert_base_en
 
 A cased model, the label of a word on its first sub-token, as much of the document as fits, no CRF.
-Scales: paper (BERT base cased; an hour on one GPU), smoke (a minute), own and own_small for tags of
-your own, with Adam's bias corrected (docs/own_data.md): models of 6 layers and more, of 2 to 4.
-Without a dev file these hold out a tenth of the training sentences, or of its documents.
+Scales: paper (BERT base cased; an hour on one GPU), smoke (a minute), and for your own tags own
+(models of 6 layers and more) and own_small (2 to 4 layers), with Adam's bias corrected
+(docs/own_data.md). Without a dev file these two hold out a tenth of the training sentences, or of
+the documents.
 
 Expected with BERT base: entity F1 96.4 on testa ("dev"), 92.4 on testb.
 """

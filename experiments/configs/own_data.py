@@ -2,7 +2,7 @@
 
     BERT_DATA_DIR=DIR python -m experiments.ablate --config=own_data:tiny --workdir=runs/own_data
 
-BERT's Adam leaves out the bias correction, which makes the first steps some three times larger.
+BERT's Adam leaves out the bias correction. This makes the first steps some three times larger.
 Every checkpoint is fine-tuned without it and with it, at rates a factor of three apart, three times
 each. The training sets are as small as one's own often are: 800 examples (1,600 questions).
 
@@ -61,7 +61,8 @@ def _warmup() -> Ablation:
 
 
 def _both_ways(*rates: float) -> list[tuple[bool, float, float]]:
-    """Return settings: with the correction or not, rate, share of the warm-up."""
+    """Return (bias correction, rate, share of the warm-up), each rate without and with the
+    correction."""
     return [(corrected, rate, 0.1) for rate in rates for corrected in (False, True)]
 
 

@@ -7,9 +7,9 @@ length 16 are made. A model of 2 layers, 128 wide, is pre-trained for 800 steps 
 tell spam from other messages; the SavedModel that is exported is asked about five texts. About two
 minutes of two cores, 2 GB of memory.
 
-Expected: the masked-LM loss falls from 8.3, which is guessing among the pieces, to about 6 (6.75 is
-what a model reaches that knows only how frequent they are); over 95 % of the messages are told
-right. So few steps are not a test of a claim: table5:checkpoints takes models that had more.
+Expected: the masked-LM loss falls from 8.3, which is guessing among the pieces, to about 6 (a model
+that knows only how frequent they are reaches 6.75); over 95 % of the messages are classified right.
+So few steps test no claim: table5:checkpoints takes models that had more.
 """
 
 import dataclasses

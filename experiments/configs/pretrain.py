@@ -6,12 +6,12 @@
 
 Scales: base, large (the paper's: 1,000,000 steps of 256 sequences; 4 days on 4 and on 16 Cloud TPUs
 there), mini (4 layers, 256 wide, 64 tokens, then 128; about an hour), tiny (2 layers, 128 wide,
-length 64; 20 minutes on two cores pass the plateau near loss 6.2, held-out loss below 5), smoke (a
-minute).
+length 64; 20 minutes on two cores, which pass the plateau near loss 6.2 and end at a held-out loss
+below 5), smoke (a minute).
 
-continue goes on from a checkpoint on one's own text, for 10,000 steps of 32 sequences: sizes,
-vocabulary and casing are the checkpoint's, the length is the records', the first tenth of the steps
-warms up, and the rate is the original's for this, 2e-5:
+The scale continue trains a checkpoint further on your own text, for 10,000 steps of 32 sequences.
+The checkpoint gives sizes, vocabulary and casing, the records give the length. The rate warms up
+over the first tenth of the steps to 2e-5, the original's rate for this:
 
     python -m experiments.pretrain --config=pretrain:continue --config.init_from=MODEL \\
         --config.phases.0.records=records --config.phases.0.num_train_steps=1000 \\
@@ -55,8 +55,8 @@ def _large() -> PretrainConfig:
 
 
 def _mini() -> PretrainConfig:
-    # Many small steps at a short length pass the plateau of the masked-LM loss soonest; a tenth of
-    # them at twice the length, as the paper's last tenth at 512, train the other positions.
+    # Many small steps at a short length pass the plateau of the masked-LM loss soonest. The last
+    # tenth has twice the length and trains the other positions, like the paper's last tenth at 512.
     return dataclasses.replace(
         _base(),
         bert=_small_model("mini"),
@@ -67,7 +67,7 @@ def _mini() -> PretrainConfig:
         num_warmup_steps=400,
         train_batch_size=32,
         learning_rate=1e-3,
-        adam_beta_2=0.98,  # a second moment that forgets in 50 steps suits few and large ones
+        adam_beta_2=0.98,  # a second moment that forgets in 50 steps suits few, large steps
         output_bias="unigram",
         eval_every=1_000,
         max_heldout_examples=1024,
@@ -88,8 +88,8 @@ def _tiny() -> PretrainConfig:
 
 
 def _small_model(name: str) -> BertConfig:
-    # Dropout is for models that could learn their text by heart; the initial deviation grows with
-    # the narrowness, 0.02 * sqrt(768 / width), so that activations start as large as in BERT base.
+    # No dropout: models this small cannot learn their text by heart. The initial deviation, 0.02 *
+    # sqrt(768 / width), lets activations start as large as in BERT base.
     bert = named_config(name)
     return dataclasses.replace(
         bert,

@@ -1,4 +1,4 @@
-"""Scales of the tables of section 5: corpus, records, pre-training, tasks, seeds that they share.
+"""Scales of section 5's tables: the corpus, records, pre-training, tasks and seeds they share.
 
     paper  the paper's sizes, steps, batches and data (Cloud TPUs or many GPUs, days)
     gpu    one H100 or H200: Table 5 in about 25 minutes
@@ -7,9 +7,9 @@
     cpu    the same, at most 2 hours a table
     smoke  two cores, minutes: shows that everything runs; its scores mean little
 
-A scale is data. A table's configuration takes one, and says with `dataclasses.replace` what it
-changes. All but the smoke scale's parts that run from the embedded sample read files under
-`data_dir`: the environment variable BERT_DATA_DIR, or --config.data_dir.
+A scale is data: a table's configuration takes one and changes it with `dataclasses.replace`. The
+smoke scale reads the embedded sample where it can. All other files are read under `data_dir`: the
+environment variable BERT_DATA_DIR, or --config.data_dir.
 """
 
 import dataclasses
@@ -42,10 +42,10 @@ class Scale:
 
     Attributes:
       bert: the pre-training that ablations change.
-      pretrain_seeds: one pre-training of each variant a seed.
+      pretrain_seeds: each variant is pre-trained once from each.
       columns: the paper's column name -> Column.
       nli_mixture: see `experiments.tables.planning.ablation.Ablation`.
-      checkpoints: variant -> what its pre-trainings have made already, one a seed.
+      checkpoints: variant -> models in place of its pre-trainings, one a seed.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Scale:
         return dataclasses.replace(self.bert, bert=bert, objectives=self.predicting("next_token"))
 
     def predicting(self, name: str) -> tuple[str | dict, ...]:
-        """Return the objective of that name alone, asked at `left_to_right_fraction` of the
+        """Return one objective, as a tuple, that predicts `left_to_right_fraction` of the
         positions."""
         fraction = self.left_to_right_fraction
         return ({"name": name, "fraction": fraction} if fraction < 1 else name,)
@@ -110,7 +110,7 @@ class Scale:
 
 
 def get_scale(name: str, **more) -> Scale:
-    """Return the scale of that name; `more`: the functions that make a table's own."""
+    """Return the scale of that name; `more`: the table's own scales, name -> function."""
     return choose_scale(SCALES | more, name)
 
 
@@ -150,7 +150,7 @@ def _paper() -> Scale:
         eval_every=50_000,
         save_every=5_000,
     )
-    # Where the pre-training runs: the host of a TPU would take weeks.
+    # Fine-tuning runs on the TPU too: its host would take weeks.
     finetune = dataclasses.replace(PAPER_FINETUNE, distribute="tpu", precision="mixed_bfloat16")
     columns = columns_for(finetune, seeds=(1, 2, 3, 4, 5))
     columns["SQuAD"] = columns["SQuAD"].changed(max_seq_length=384, learning_rate=5e-5)
@@ -256,7 +256,7 @@ def _gpu_day() -> Scale:
 
 
 def wikipedia_and_novels(vocab_size: int) -> Corpus:
-    """Both corpora, of which other articles and other authors' novels are held out."""
+    """Return both corpora; other articles and other authors' novels are held out."""
     return Corpus(
         texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
         vocab_size=vocab_size,
@@ -283,8 +283,8 @@ def _one_gpu(name, bert, seeds, columns, records, **fields) -> Scale:
 
 # Two cores: 2 layers, 128 wide, length 64.
 
-# With vectors this short, weights drawn with the paper's 0.02 are too small to break out of
-# predicting word frequencies in a few thousand steps.
+# In a model this narrow, weights drawn with the paper's deviation of 0.02 are so small that it only
+# predicts word frequencies, even after a few thousand steps.
 SMALL_WEIGHTS = 0.05  # = 0.02 * sqrt(768 / 128)
 TINY = BertConfig(
     vocab_size=8192,
@@ -302,14 +302,13 @@ TINY = BertConfig(
 # The first phase is short sequences without next sentence prediction. A masked model has to learn
 # to attend to neighbours before it can learn anything else, and among 16 tokens a neighbour is
 # found soon; 97 of 100 pairs of that length are random next sentences, so NSP would teach nothing.
-# BERT and No NSP have this phase in common, to the bit; left-to-right models have their own.
+# BERT and No NSP share this phase, bit for bit; left-to-right models have their own.
 SHORT = Phase("length 16", 16, train_batch_size=128, pairs=False)
 SHORT_RECORDS = _records("length 16", 16, 3, dupe_factor=1)
 
 
 def _two_cores(name: str, steps: tuple[int, int], seeds: tuple[int, ...], columns: dict) -> Scale:
-    """Return a scale of two cores: steps of the phases at lengths 16 and 64, and pre-training
-    seeds."""
+    """Return a scale for two cores; `steps`: of the phases at lengths 16 and 64."""
     short, long = steps
     bert = dataclasses.replace(
         _OWN,
@@ -354,7 +353,7 @@ def _night() -> Scale:
 
 
 def snli() -> Scale:
-    """Return cpu with SNLI alone, in the place of the paper's MNLI, for tables of MNLI."""
+    """Return the scale cpu with SNLI as its one task, in place of the paper's MNLI."""
     return dataclasses.replace(_cpu(), name="snli", columns={SNLI.label: SNLI})
 
 

