@@ -32,14 +32,14 @@ def convert(
     half: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Convert a checkpoint, and print what is to be told of it.
+    """Convert a checkpoint and print a report of it.
 
     Args:
       input: a folder, a checkpoint's prefix, or a name: of the package, the hub or KerasHub.
       output: the folder to write.
       source: format of the input; by default it is recognised by its files.
       target: format of the output; by default a model folder.
-      head: import the encoder alone, or with both pre-training heads; by default what is there.
+      head: none imports the encoder alone, pretraining both heads too; by default what is there.
       gelu_form: GELU of an import; by default erf for Google and Hugging Face, tanh for KerasHub.
       pickle: take a model of the hub that has no weights but a pickle.
       vocab: vocabulary file of an import, where none lies beside it.

@@ -3,15 +3,15 @@
     python -m experiments.evaluate --model=runs/spam/model --data=other.tsv --output=scores/
     python -m experiments.evaluate --model=MODEL --records=heldout/
 
---data is a file, or a folder of the task's files, with their answers. It gives the task's scores, a
-table of the classes and the most confident mistakes. Where a file is laid out otherwise than in
-training, --task_options.NAME=VALUE says how it is read. --output is a folder for scores.json,
-analysis.json, report.md and the predictions in the task's official format.
+--data is a file, or a folder of the task's files, with their answers. The command prints the task's
+scores, a table of the classes and the most confident mistakes. Where a file is laid out otherwise
+than in training, --task_options.NAME=VALUE says how it is read. --output is a folder for
+scores.json, analysis.json, report.md and the predictions in the task's official format.
 
---records gives masked-LM loss and perplexity, and next-sentence accuracy. MODEL is then a model
-with its pre-training heads: a model folder, an imported checkpoint's folder or a preset. The
-records come from data_prep.create_pretraining_data with the model's vocabulary. One JSON object is
-printed; --output names a file for it.
+With --records it measures masked-LM loss and perplexity, and next-sentence accuracy. MODEL is then
+a model with its pre-training heads: a model folder, an imported checkpoint's folder or a preset.
+The records come from data_prep.create_pretraining_data with the model's vocabulary. One JSON object
+is printed; --output names a file for it.
 """
 
 import json
@@ -38,7 +38,7 @@ def run(
     max_examples: int = 0,
     precision: str = "float32",
 ):
-    """Return Held-out metrics of a model.
+    """Measure a pre-trained model on held-out records.
 
     Args:
       model: a folder, or a name.
@@ -109,7 +109,7 @@ def on_task(
       split: which of the task's splits: dev, test or another.
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many examples to use; 0: all.
-      output: a folder for the files, with records a file for the JSON; empty: none are written.
+      output: a folder for the files (with --records a file for the JSON); empty: write none.
       overwrite: rename what stands there to NAME.~1~ first.
       task_options: {name: value}, how the files are read where not as in training.
 

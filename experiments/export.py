@@ -79,7 +79,7 @@ def _define_flags():
     command_flags.define(
         export_model.check, least={"version": 1}, format=export_model.FORMATS, head=_HEADS
     )
-    # Where they are not given they are as in training.
+    # Options that are not given are as in training.
     command_flags.define(
         ServingSettings,
         ("problem", "truncation", "windows", "window_overlap", "doc_stride", "max_query_length",

@@ -8,7 +8,7 @@ analysis.json (confusion matrix, scores of each class, the most confident mistak
 TensorBoard events, and model/, a model folder. The same command continues an interrupted run.
 
 A search over hyper-parameters is one flag. Every combination is a run of its own, so an interrupted
-search continues. The table of all is printed and kept in search.json:
+search continues. The command prints the table of all runs and keeps it in search.json:
 
     --search='learning_rate=5e-5,4e-5,3e-5,2e-5;seed=1,2,3'
 """
@@ -35,7 +35,7 @@ def main(_):
 
 
 def summary(results):
-    """Return a few lines for a reader."""
+    """Return the results of a run as a few lines of text."""
     lines = [
         f"{results['task']}: {results['train_examples']} training examples, "
         f"{results['steps']} steps, {results['seconds']:.0f} s"

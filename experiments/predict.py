@@ -1,19 +1,20 @@
-"""Runs a fine-tuned model over a file: what is asked in, answers with probabilities out.
+"""Runs a fine-tuned model over a file and writes an answer with probabilities for every row.
 
     python -m experiments.predict --model=runs/spam/model --input=dev.csv --output=answers.csv
 
 Input: what finetune reads, row for row, with labels or without (TSV, CSV, JSON Lines, JSON,
 Parquet; for taggers a token a line, or rows with lists of words; SQuAD's JSON), or plain text: a
 text a line, or for tasks with several inputs the texts with tabs between. A line on standard error
-says what the file was taken for; where it shows nothing, the command asks for --format or for an
-option of the task, --task_options.NAME=VALUE. --format=official writes the benchmark's own files.
+says what the file was taken for. Where its beginning does not show that, the command asks for
+--format or for an option of the task, --task_options.NAME=VALUE. --format=official writes the
+benchmark's own files.
 
 Output, a row for each row in the same order: every column of the input, then the answer. The ending
-chooses: .jsonl, .json, .csv, .parquet, else a TSV with a header; a token a line is answered so,
-with a column of tags; SQuAD's JSON in a .json file by SQuAD's own. A row without text has no
-answer; an empty line gives an empty line ({} in JSON Lines). Files of any size are read and written
-piece by piece, with .gz at the end of their names compressed; "-" stands for standard input and
-output. All is UTF-8.
+of its name chooses the format: .jsonl, .json, .csv, .parquet, else a TSV with a header. Input with
+a token a line is answered in such lines, with a column of tags; SQuAD's JSON in a .json file by
+SQuAD's own predictions. A row without text has no answer; an empty line gives an empty line ({} in
+JSON Lines). Files of any size are read and written piece by piece, with .gz at the end of their
+names compressed; "-" stands for standard input and output. All is UTF-8.
 """
 
 import itertools
@@ -48,8 +49,8 @@ def run(
 
     Args:
       model: a model folder that fine-tuning wrote.
-      input: what is asked, a file; - for standard input.
-      output: answers, a file; - for standard output.
+      input: the file of rows to answer; - for standard input.
+      output: the file of answers; - for standard output.
       batch_size: rows of a batch; answers do not depend on it.
       progress: show a progress line on stderr.
       format: of the input; empty: what its beginning shows.
@@ -112,7 +113,7 @@ def _answers(predictor, chunk, counts):
 
 
 def _whole_file(model, predictor, input_path, output_path, task_options, overwrite):
-    """Read and writes files as the task's benchmark has them."""
+    """Answer a whole file in the format of the task's benchmark."""
     examples = task_on(model, input_path, "test", task_options).examples("test")
     predictions, truncated = predictor.predict(examples)
     with beside(output_path, overwrite) as made:

@@ -8,8 +8,9 @@ metrics.jsonl, TensorBoard events, checkpoints/, and model/, a model folder. Ctr
 before they stop. The same command goes on where a run stopped, even after a kill, and ends at the
 weights of a run that never stopped.
 --config.num_decay_steps=1000 keeps the rate up until the last 1,000 steps. Runs of several lengths
-then share what comes before: one with num_decay_steps=0 is the others' --config.trunk.
---config.init_from=MODEL goes on from a trained model, for example on the text of one's own domain.
+then share the steps before the decay: a run with num_decay_steps=0 is the --config.trunk of the
+others. --config.init_from=MODEL goes on from a trained model, for example on the text of one's own
+domain.
 """
 
 import time
@@ -31,7 +32,7 @@ def main(_):
 
 
 def summary(results):
-    """Return a few lines for a reader."""
+    """Return the results of a run as a few lines of text."""
     lines = [
         f"{results['steps']} steps, {results['examples']} sequences, {results['tokens']} tokens, "
         f"{results['seconds']:.0f} s"

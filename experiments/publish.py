@@ -76,7 +76,7 @@ def _listed(folder: Path) -> str:
 
 
 def _upload(folder: Path, name: str, public: bool, update: bool) -> str:
-    """Return the address of the commit."""
+    """Upload the files; return the address of the commit."""
     import huggingface_hub as library
     from huggingface_hub import constants
 

@@ -33,7 +33,7 @@ def main(_):
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
     results, written = again(**asked)
-    print(report.text(results))  # which no other file has
+    print(report.text(results))  # this text is in no file
     for name, file in written.items():
         print(f"{name}: {file}")
 
@@ -47,8 +47,8 @@ def again(
       workdir: folder of an ablation, with its results.json.
       output: folder of the report, and of copies of the archives; empty: the same.
       strict: refuse runs of different code, versions or machines.
-      ask: configuration, as of experiments.ablate, whose further claims are asked of the table too,
-        as exploratory ones.
+      ask: configuration of experiments.ablate, whose further claims are judged too, as exploratory
+        ones.
       overwrite: rename another folder that stands at the output to NAME.~1~ first.
 
     Returns: (the results, what was written as `report.write` returns it)
@@ -84,8 +84,9 @@ def again(
 
 
 def further(claims, results: Results, table) -> tuple:
-    """Return the claims of a table's configuration that its results were not judged by, as
-    exploratory ones; those about a row or a column that it lacks are left out."""
+    """Return the claims of a table's configuration that its results lack, as exploratory ones.
+
+    Claims about a row or a column that the results lack are left out."""
     known = {claim.name for claim in claims}
     rows, columns = ({one.label for one in some} for some in (results.rows, results.columns))
     return tuple(
@@ -97,8 +98,7 @@ def further(claims, results: Results, table) -> tuple:
 
 
 def _check_same(results, there, folder):
-    """Refuse a folder of another table, whose drawings and archives would stay, and be read as this
-    one's."""
+    """Refuse a folder of another table: its drawings and archives would be taken for this one's."""
     one, other = (f"{table.name}:{table.scale}" for table in (results, there))
     if one != other:
         raise UserError(

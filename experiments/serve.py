@@ -55,16 +55,16 @@ def serve(
     Args:
       model: an exported model (of experiments.export), or a model folder.
       name: the model's name in addresses; by default its folder's.
-      host: address to listen at; others can reach only this one.
+      host: address to listen at; the server is reached at no other.
       port: port to listen at; 0 picks a free one.
       max_request_bytes: larger requests are refused.
       max_texts: requests with more rows are refused.
-      allowed_hosts: names under which the server may be asked besides its address, such as that of
-        a proxy; '*' for all. Other names are refused: pages of other sites could use them.
+      allowed_hosts: names besides its address under which the server answers, such as a proxy's;
+        '*' for all. Other names are refused: pages of other sites could use them.
 
     Returns: the exit code.
     Raises:
-      UserError: the model cannot be served, or the address not be listened at.
+      UserError: the model cannot be served, or the server cannot listen at the address.
     """
     tensorflow_start.import_tensorflow()
     import official_bert
@@ -108,11 +108,12 @@ def _exported(model: str, scratch: Path) -> Path:
 
 
 def run_until_told(server, told: str) -> int:
-    """Serve until SIGTERM or SIGINT, then answer what it has begun; another one ends that, too.
+    """Serve until SIGTERM or SIGINT, then finish the requests begun; a second signal ends these
+    too.
 
     Args:
       server: of `make_server`.
-      told: what to print as soon as a signal is waited for.
+      told: line to print once the signals are handled.
 
     Returns: the exit code.
     """
@@ -120,7 +121,7 @@ def run_until_told(server, told: str) -> int:
 
     def stop(number, _):
         received.append(number)
-        raise SystemExit  # on which waitress lets its threads end, within five seconds by default
+        raise SystemExit  # waitress then lets its threads end, by default within five seconds
 
     dispatcher = server.task_dispatcher
     dispatcher.shutdown = functools.partial(dispatcher.shutdown, timeout=math.inf)

@@ -8,14 +8,14 @@ _WORDS = 5  # offered for each [MASK]
 
 
 def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: int = 48) -> dict:
-    """Return what a model makes of one text.
+    """Return the tokens, attention and words for [MASK] of a model that reads one text.
 
     Args:
       loaded: `LoadedModel` with its tokenizer.
-      text: "[MASK]" (or what the vocabulary has for it) in it stands for the token.
+      text: may hold "[MASK]", or the vocabulary's own name of that token.
       layer: whose attention is returned, from 0.
       mask: place of a token that is replaced by [MASK] first; [CLS] is 0.
-      most: tokens, [CLS] and [SEP] included; the rest of the text is left out.
+      most: number of tokens, [CLS] and [SEP] included; the rest of the text is left out.
 
     Returns:
       {"tokens": list of T pieces, "attention": [heads][T][T], 3 digits: how much each token

@@ -1,7 +1,7 @@
 """A small web application around an exported model, for trying it out.
 
-It speaks the predict part of TensorFlow Serving's REST interface, so that a client written against
-it works against TensorFlow Serving, which is what production should run:
+It speaks the predict part of TensorFlow Serving's REST interface, so that its clients also work
+with TensorFlow Serving, which production should run:
 
     POST /v1/models/NAME:predict   {"instances": [...]} or {"inputs": {...}}
     GET  /v1/models/NAME           state of the model
@@ -11,9 +11,9 @@ it works against TensorFlow Serving, which is what production should run:
     GET  /explain                  what its "look inside" can show; POST {"text", "layer", "mask"}
 
 Requests are answered one after another. Wrong ones get a status from 400 to 413 and {"error": what
-is wrong}. A page of any site may make its visitor's browser send requests to 127.0.0.1: with a name
-of its own that it lets point there (DNS rebinding) it could even read the answers. Such a request
-carries that name in its Host header, and in Origin; it is refused.
+is wrong}. Any site's page may make its visitor's browser send requests to 127.0.0.1. If the site
+lets a name of its own point there (DNS rebinding), the page could even read the answers. Such a
+request carries that name in its Host header, and in Origin; it is refused.
 """
 
 import base64
@@ -55,10 +55,10 @@ def create_app(
       model: `client.ExportedModel`.
       name: the model's name in addresses.
       page: HTML of the web page.
-      loaded: `LoadedModel` that the page lets one look inside of; None: nothing to look at.
-      max_bytes: size of a request's body.
-      max_texts: rows of a request.
-      hosts: names under which it may be asked, and its pages ask it; "*" for all.
+      loaded: `LoadedModel` whose inside the page shows; None: the page shows none.
+      max_bytes: largest size of a request's body.
+      max_texts: most rows of a request.
+      hosts: names under which it answers clients and its own page; "*" for all.
     """
     app = flask.Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_bytes
@@ -174,7 +174,7 @@ def parse_request(request: Any, signatures: dict, max_texts: int):
       (signature name, {input name: tensor}, whether the request was in rows ("instances")).
 
     Raises:
-      RequestError: what is wrong with it, and where.
+      RequestError: it is wrong; the message says what and where.
     """
     if not isinstance(request, dict):
         raise RequestError('the request must be a JSON object with "instances" or "inputs"')
@@ -221,7 +221,7 @@ def format_outputs(outputs: dict[str, Any], by_row: bool) -> dict[str, Any]:
 
 
 def _json_body() -> Any:
-    """Return the JSON value of the request's body; halves of surrogate pairs are U+FFFD, as in
+    """Return the JSON value of the request's body, lone surrogates replaced by U+FFFD, as in
     files."""
     body = flask.request.get_data(cache=False)
     try:
@@ -279,7 +279,7 @@ def _run(model, signature, inputs):
     try:
         return model(signature, **inputs)
     except tf.errors.InvalidArgumentError as error:
-        # The graph's own message stands behind the position in the graph.
+        # The position in the graph comes first, then the graph's own message.
         lines = [line for line in error.message.splitlines() if line.strip()]
         told = [line for line in lines if "must be" in line or "not in" in line]
         reason = (told or lines or [""])[-1][:300]

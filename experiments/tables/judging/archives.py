@@ -1,9 +1,9 @@
-"""Archives of a table's cells, a small file a pre-training seed that a repository can keep.
+"""Archives of a table's cells: one file a pre-training seed, small enough for a repository.
 
 An archive holds the results, the origins and the scores by example of the seed's finished cells,
-and no models or data. With results.json it is all that the report is made again from, by anybody
-(`runs`). Unpacked into a folder of cells it makes them finished there, so that another question can
-be asked of the same runs on any machine that has the data that the table names.
+and no models or data. From it and results.json anybody can make the report again (`runs`). Cells
+that are unpacked into a folder of cells count as finished there: on any machine that has the
+table's data, further questions can be asked of the same runs.
 """
 
 import io
@@ -35,8 +35,8 @@ KEPT = (RESULTS, provenance.FILE, SCORES)
 def write(grid: Grid, folder: Path) -> list[Path]:
     """Write `folder`/seed-N.tar.gz for each seed with finished cells; return the paths.
 
-    The same cells give the same bytes. Seed 0 has the rows that no pre-training of the table's own
-    goes before.
+    The same cells give the same bytes. Seed 0 has the rows that begin without a pre-training of
+    this table.
     """
     seeds: dict[int, list[Path]] = {}
     for name, cell in grid.cells.items():
@@ -57,7 +57,7 @@ def write(grid: Grid, folder: Path) -> list[Path]:
 
 
 def runs(results: Results, folder: Path) -> dict[tuple[str, str], list[Run]]:
-    """Return (row, column) -> the runs in a table's results, with the influence of their examples.
+    """Return {(row, column): the runs in a table's results, with the influence of their examples}.
 
     Args:
       folder: of the archives.
@@ -87,21 +87,21 @@ def runs(results: Results, folder: Path) -> dict[tuple[str, str], list[Run]]:
 
 
 def copies(table: Path, other: Path) -> dict[Path, Path]:
-    """Return {place of an archive in another table's folder: its place in this one's}."""
+    """Return {path of an archive's copy in `other`: its path in `table`}, both of them folders."""
     found = sorted((table / FOLDER).glob("seed-*.tar.gz"))
     return {other / FOLDER / path.name: path for path in found}
 
 
 def influence(cell: Path, metric: str) -> np.ndarray | None:
-    """Return what each example adds to a metric of a cell's run; None where the cell does not keep
-    it."""
+    """Return the influence of each example on a metric of a cell's run; None where it was not
+    kept."""
     kept = example_scores.load(cell / SCORES, metric)
     return measures.influence(*kept) if kept else None
 
 
 def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
-    """Return a metric in points over the examples of several cells' runs, and what each example
-    adds.
+    """Return (metric in points, influence of each example) over the examples of several cells'
+    runs.
 
     Raises:
       UserError: a cell keeps no scores of its examples by this metric.
@@ -130,7 +130,7 @@ def _unpack(path: Path, folder: str) -> None:
         try:
             with tarfile.open(fileobj=content, mode="r|") as archive:
                 archive.extractall(folder, filter="data")
-            while content.read(1 << 20):  # behind what is packed stands its checksum
+            while content.read(1 << 20):  # the checksum stands at the end
                 pass
         except (tarfile.TarError, OSError) as error:
             raise UserError(f"{path} is damaged: {error}") from None

@@ -1,4 +1,4 @@
-"""The evidence of a table: its runs, in the units in which rows are compared, and effects."""
+"""The evidence of a table: its runs, and the effects between its rows, in comparable units."""
 
 import dataclasses
 import itertools
@@ -21,9 +21,9 @@ class Evidence:
       in_logs: columns of perplexities, which are compared by their logarithms, in nats.
       in_nats: columns of losses.
       holes: (row, column) -> why there are no runs.
-      random_rows: references that are randomly initialised, not systems that begin so. They and the
-        rows on the plateau lend their variance between seeds to no comparison but their own.
-      pretrained: row -> the pre-training of this table that it begins with; not random weights.
+      random_rows: references with random weights (not systems that are trained from such). They and
+        the rows on the plateau lend their variance between seeds to their own comparisons only.
+      pretrained: row -> the pre-training of this table that it begins with; random rows are absent.
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       samples: column -> name of its set of evaluation examples, where several columns share one.
       paper: (row, column) -> the paper's number.
@@ -61,9 +61,10 @@ class Evidence:
         return -1 if label in self.lower_is_better else 1
 
     def finetuning_plateau(self, row: str, label: str) -> str:
-        """Say that the fine-tuning of some of a row's models has not begun in a column; "" where
-        its scores do not fall into two groups: two models or more on either side of a gap of at
-        least three points that is more than twice any other (experiments/results/PLAN.md)."""
+        """Say that some of a row's models are on a column's plateau of fine-tuning; "" if none is.
+
+        They are where the scores fall into two groups: two models or more on either side of a gap
+        of at least three points that is more than twice any other (experiments/results/PLAN.md)."""
         scores = sorted(run.value for run in self.runs.get((row, label), ()))
         higher_is_better = self.unit(label) == "points" and self.sign(label) > 0
         if len(scores) < 4 or not higher_is_better or row in self.random_rows:
@@ -78,13 +79,14 @@ class Evidence:
         return f"{label}: a plateau of fine-tuning that not all models of {row} have left ({told})"
 
     def pool(self, weights: Mapping[str, float]) -> list[str]:
-        """Return the rows that lend their variance: those with, or without, a pre-training like one
-        of the compared."""
+        """Return the rows that lend their variance: pre-trained ones, others, or both, like the
+        compared."""
         kinds = {row in self.pretrained for row in weights}
         rows = dict.fromkeys(row for row, _ in self.runs)
         rows = [row for row in rows if (row in self.pretrained) in kinds]
         return [row for row in rows if row not in self.random_rows and row not in self.plateau]
 
     def effect(self, weights: Mapping, label: str, constant=0.0) -> Effect | None:
-        """Return a weighted sum of a column's rows, in the units that are compared."""
+        """Return the effect of a weighted sum of a column's rows, in the units that are
+        compared."""
         return effect(weights, self.column(label), self.pool(weights), constant)

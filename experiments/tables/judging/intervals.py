@@ -19,17 +19,17 @@ The parts that the rows share (P[s], X[e]) cancel: that is pairing. Left is
 
 - *between* is the variance between replicates, which are pre-training seeds. (With one
   pre-training only, they are restarts, and the spread between pre-trainings is unknown.) It holds
-  what differs from one replicate to the next: P[r,s], F[r,s,f] / F, and Z, the interaction of runs
-  and examples. S replicates give the sum's own variance S - 1 degrees of freedom, and 2 of them an
-  interval of 12.7 standard errors. But the rows of a column have much the same recipe, so the own
-  variance is **moderated** (Smyth 2004): shrunk towards what is usual in the column, which takes
-  the part of _LENT further degrees of freedom,
+  the parts that differ between replicates: P[r,s], F[r,s,f] / F, and Z, the interaction of runs
+  and examples. S replicates give the sum's own variance S - 1 degrees of freedom; two replicates
+  give an interval of 12.7 standard errors. But the rows of a column have much the same recipe, so
+  their own variance is **moderated** (Smyth 2004): it is shrunk towards the column's usual
+  variance, which counts as _LENT further degrees of freedom,
 
       between = (_LENT * usual + (S - 1) * own) / (_LENT + S - 1) / S
 
-  Usual is the median of the variances of all differences of two rows, so that a row of its own
-  kind, which stands in 2 of R of them, does not widen the intervals of the others. The degrees of
-  freedom are _LENT + S - 1, at most those of all rows together.
+  Usual is the median of the variances of all differences of two rows. One odd row stands in 2 of R
+  of these, so it does not widen the intervals of the others. The degrees of freedom are
+  _LENT + S - 1, at most those of all rows together.
 - *examples* is the variance of the examples' own differences X[r,e], from the S x E table of
   w-weighted scores d[s,e]: the mean square of examples less that of the interaction Z, which is in
   *between* already and must not be counted twice:
@@ -38,9 +38,9 @@ The parts that the rows share (P[s], X[e]) cancel: that is pairing. Left is
 
   A single run has no replicates; its variance is that of its examples' scores.
 
-- *between* is at least what runs and examples together (Z) leave in it: two to six seeds may by
-  chance lie closer together than their own examples let them. Where they do, that part takes its
-  place, with the examples' degrees of freedom.
+- *between* is at least the part that Z, the interaction of runs and examples, gives it: two to six
+  seeds may by chance lie closer together than their own examples let them. Where they do, that part
+  takes the place of *between*, with the examples' degrees of freedom.
 
 A metric that is not a mean of examples (F1 of entities, correlations) is linearised: an example's
 score is its jackknife influence, see `measures.influence`.
@@ -64,10 +64,10 @@ import numpy as np
 from experiments.tables.judging import other_methods
 
 INTERVAL = other_methods.INTERVAL
-# The degrees of freedom that a column's other rows lend to a comparison. More make the intervals
-# narrower where the rows are alike, and hide a noisy one: of simulated tables of 5 rows and 5 seeds
-# 96 % of the intervals hold the truth where the rows are alike, 91 % those of a row three times as
-# variable as the others.
+# The degrees of freedom that a column's other rows lend to a comparison. More of them make the
+# intervals narrower where the rows are alike, and hide a noisy row. In simulated tables of 5 rows
+# and 5 seeds 96 % of the intervals hold the truth where the rows are alike, 91 % for a row three
+# times as variable as the others.
 _LENT = 3.0
 
 
@@ -77,8 +77,8 @@ class Run:
 
     Attributes:
       value: the metric in printed units (points of 100, or nats).
-      influence: float64 [examples], what each example adds to the metric: see
-        `measures.influence`; None where it is unknown.
+      influence: float64 [examples], what each example adds to the metric (`measures.influence`);
+        None where it is unknown.
     """
 
     pretrain_seed: int
@@ -97,7 +97,8 @@ class Effect:
 
     Attributes:
       mean: in printed units.
-      low, high: the 95 % interval; None, as the next two, where nothing says what chance does.
+      low, high: the 95 % interval; None, as the next two, without replicates and scores of
+        examples.
       standard_error: of `mean`.
       degrees_of_freedom: of Student's distribution.
       variance: the parts of standard_error^2: "pretraining", "restart", "examples" and "residual"
@@ -105,9 +106,9 @@ class Effect:
       pretrain_seeds: number of pre-trainings that all rows of the sum have.
       restarts: number of fine-tunings of each, on average.
       examples: number of evaluation examples, 0 where their scores are unknown.
-      pooled_rows: number of rows that lent their variance between replicates, with the compared.
+      pooled_rows: number of rows whose variance between replicates was used, the compared included.
       by_pretrain_seed: the effect for each pre-training seed.
-      others: of `other_methods`, those that can be asked: name -> (low, high).
+      others: intervals by `other_methods` where they apply: name -> (low, high).
     """
 
     mean: float
@@ -124,7 +125,7 @@ class Effect:
     others: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     def scaled(self, factor: float, mean: float) -> "Effect":
-        """Return the same in units that are `factor` times smaller, around another mean."""
+        """Return the effect in units that are `factor` times smaller, around another mean."""
         half = None if self.low is None else abs(factor) * (self.high - self.low) / 2
         return dataclasses.replace(
             self,
@@ -155,7 +156,8 @@ def effect(
     pool: Sequence[str] = (),
     constant: float = 0.0,
 ) -> Effect | None:
-    """Return the sum of rows' means, each times its weight, less `constant`; the module says how.
+    """Return the effect of the rows' means, each times its weight, less `constant` (see the
+    module).
 
     Args:
       weights: of the rows of the sum.
@@ -233,10 +235,10 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
     degrees = degrees_between(replicates, rows - is_difference, others)
     if not others:
         return own * squares / replicates, np.full_like(own, degrees)
-    if is_difference:  # what a replicate does to all rows cancels
+    if is_difference:  # what a replicate adds to all rows cancels
         one, other = np.triu_indices(rows, 1)
         table = (table[..., one, :] - table[..., other, :]) / math.sqrt(2)
-    # The lower median: of 4 rows, half of the differences are without the odd one.
+    # The lower median: with 4 rows, half of the differences are without an odd row.
     usual = np.quantile(table.var(axis=-1, ddof=1), 0.5, axis=-1, method="lower")
     usual = usual * seeds / stats.chi2.ppf(0.5, seeds)
     variance = (_LENT * usual + seeds * own) / (_LENT + seeds)
@@ -244,8 +246,13 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
 
 
 def at_least(between, residual, degrees):
-    """Return what replicates add, (variance [...], degrees of freedom [...]), not below the part of
-    it that runs and examples together are seen to make, `residual` [...] with its `degrees`."""
+    """Return (variance [...], degrees of freedom [...]) of replicates, at least those of
+    `residual`.
+
+    Args:
+      between: the estimate of both.
+      residual: variance [...] of the interaction of runs and examples.
+      degrees: its degrees of freedom."""
     below = between[0] < residual
     return np.where(below, residual, between[0]), np.where(below, degrees, between[1])
 
@@ -291,7 +298,8 @@ def interval(mean, *estimates):
 
 
 def _satterthwaite(*estimates):
-    """Return degrees of freedom of a sum of variances; the fewest of theirs where all are 0."""
+    """Return the degrees of freedom of a sum of variances; where all are 0, the fewest of
+    theirs."""
     total = np.asarray(sum(variance for variance, _ in estimates), np.float64)
     spread = np.asarray(sum(variance**2 / degrees for variance, degrees in estimates), np.float64)
     fewest = np.broadcast_to(np.minimum(*(d for _, d in estimates)), total.shape)
@@ -339,7 +347,7 @@ def _averaged(key, by_column: list[list[Run]], samples) -> Run:
         mean = np.mean([run.influence for run in runs], axis=0) / len(by_column)
         same = sample, len(mean)
         parts[same] = parts[same] + mean if same in parts else mean
-    # Each part is as if drawn from all examples: its share of the variance stays what it was.
+    # Scale each part as if it were drawn from all examples, so that it keeps its variance.
     size = sum(map(len, parts.values()))
     return Run(*key, value, np.concatenate([p * size / len(p) for p in parts.values()]))
 
@@ -359,8 +367,7 @@ def _weighted_influence(weights, by_row, shared) -> dict | None:
 
 
 def _restart_variance(values, scores, by_seed) -> float:
-    """Return the part of the variance of the mean that comes from restarts, without their
-    examples'."""
+    """Return the variance of the mean that comes from restarts, without that of their examples."""
     parts = []
     for keys in by_seed:
         if len(keys) > 1:

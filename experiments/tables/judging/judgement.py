@@ -1,8 +1,8 @@
 """The judgement of a table's claims, from its results.
 
-`gather` reads nothing but the results (results.json) and the scores by example of its runs: when a
-table has just been run, and years later from what is committed of it
-(`experiments.tables.judging.archives`).
+`gather` reads nothing but the results (results.json) and the scores by example of the runs. So the
+judgement of a table that has just been run and a later one, from its committed archives
+(`experiments.tables.judging.archives`), are the same.
 """
 
 import math
@@ -16,8 +16,8 @@ from experiments.tables.judging.verdicts import above_baseline, judge, row_effec
 from experiments.tables.planning.claims import Claim
 from experiments.training.pretraining.heldout import main_loss
 
-# Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
-# breaks. A model is taken to have left when it is this many nats below them.
+# The masked-LM loss stays for thousands of steps a little below that of word frequencies alone,
+# then falls. A model has left this plateau when its loss is this many nats below theirs.
 _PLATEAU_DEPTH = 1.0
 
 
@@ -66,15 +66,16 @@ def gather(results: Results, runs: Mapping) -> Evidence:
             (row.label, c.label): row.cells[c.label].paper
             for row in rows
             for c in columns
-            # With another data set's number there is nothing to compare.
+            # The paper's number on another data set does not compare.
             if c.label == c.paper_column and row.cells[c.label].paper is not None
         },
     )
 
 
 def _plateau(model: Model) -> str:
-    """Say why a model's pre-trainings are taken to be on the masked-LM plateau, all or some of
-    them; "" where none is. A model that reads one way never is."""
+    """Say why some or all pre-trainings of a model count as on the masked-LM plateau; "": none.
+
+    A model that reads one way never is."""
     made, shape = model.pretraining, model.shape
     if not made or not made.heldout_baseline or shape.direction != "bidirectional":
         return ""
@@ -89,8 +90,9 @@ def _plateau(model: Model) -> str:
 
 
 def _standing(row: str, column: str, evidence: Evidence) -> Standing:
-    """Return a row's own mean with its interval; a perplexity's is that of its logarithm, whose
-    standard error and variances are in nats."""
+    """Return a row's own mean with its interval.
+
+    A perplexity's interval is made of its logarithm: standard error and variances are in nats."""
     values = of_effect(row_effect(row, column, evidence))
     del values["others"]
     if column in evidence.in_logs:

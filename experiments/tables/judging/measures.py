@@ -27,8 +27,7 @@ def measured(measure: str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def influence(measure: str, statistics: np.ndarray) -> np.ndarray:
-    """Return what each example adds to a metric: the jackknife's (n - 1) (metric - metric without
-    it).
+    """Return the jackknife influence of each example: (n - 1) (metric - metric without it).
 
     The variance of these values, divided by n, is that of the metric over draws of n examples. For
     the mean of the examples' scores they are just the scores less their mean.

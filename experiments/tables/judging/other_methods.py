@@ -1,12 +1,12 @@
-"""Intervals of an effect by plainer methods than `intervals`, which a verdict is held against.
+"""Intervals of an effect by plainer methods than `intervals`, to check a verdict.
 
-- **paired t**: Student's of the effects of single pre-training seeds. It asks of other seeds alone,
-  on these examples, and lends nothing from other rows.
+- **paired t**: Student's interval of the effects of single pre-training seeds. It is about other
+  seeds on these same examples, and borrows nothing from other rows.
 - **bootstrap**: the multi-bootstrap of MultiBERTs (Sellam et al., 2022, section 3): seeds, which
   both rows share, and examples are drawn anew with replacement, both at once; the 2.5th and the
-  97.5th percentile of the effects. A mean over thousands of examples drawn anew is normal, with the
-  variance of their scores by their number, so that it is drawn as such. With few seeds such
-  intervals are too narrow.
+    97.5th percentile of the effects. The mean over thousands of examples drawn anew is normal, with
+  the variance of their scores divided by their number, so it is drawn from that distribution. With
+  few seeds such intervals are too narrow.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _DRAWS = 4000
 
 
 def intervals(by_seed, scores=None) -> dict[str, tuple[float, float]]:
-    """Return {method: (low, high)} of the mean over seeds; none by methods that cannot be asked.
+    """Return {method: (low, high)} of the mean over seeds, for the methods that apply.
 
     Args:
       by_seed: the effect of each pre-training seed, [S].

@@ -1,4 +1,4 @@
-"""The p values of an effect, and their correction where many are asked."""
+"""The p values of an effect, and Holm's correction of several."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from experiments.tables.judging.intervals import Effect
 
 
 def above(found: Effect, value: float) -> float:
-    """Return Two-sided p value of the effect's lying above `value`; small where it plainly does."""
+    """Return the two-sided p value of the effect being above `value`; small where it clearly is."""
     return _p(found.mean - value, found)
 
 
@@ -24,8 +24,9 @@ def _p(distance: float, found: Effect) -> float:
 
 
 def holm(values: Iterable[float]) -> dict[float, float]:
-    """Return p value -> with Holm's correction: in rising order each times the number of those
-    left."""
+    """Return {p value: p value with Holm's correction}.
+
+    In rising order each is multiplied by the number of those not yet corrected."""
     adjusted, largest, values = {}, 0.0, sorted(values)
     for rank, p in enumerate(values):
         largest = max(largest, min(1.0, (len(values) - rank) * p))

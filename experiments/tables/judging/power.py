@@ -26,7 +26,7 @@ def detectable(
     """
     from scipy import optimize, stats
 
-    # Beyond ten thousand Student's distribution is the normal one to four digits.
+    # Beyond ten thousand degrees Student's distribution is the normal one to four digits.
     degrees = min(max(degrees_of_freedom, 1.0), 1e4)
     threshold = stats.t.ppf(1 - level / 2, degrees)
 
@@ -42,7 +42,7 @@ def per_unit(
     """Return variances of single pre-trainings, restarts, examples and runs on an example.
 
     Args:
-      variance: the parts of an effect's squared standard error (`intervals.Effect.variance`).
+      variance: parts of an effect's squared standard error (`intervals.Effect.variance`).
       pretrain_seeds, restarts, examples: of the design that they were measured with.
     """
     return {

@@ -20,7 +20,7 @@ class Scores:
     Attributes:
       mean, deviation: in printed units; None for the deviation of a single run.
       values: (pre-training seed, fine-tuning seed, score) of each run.
-      folders: of each run's cell, or list of its folds' cells.
+      folders: name of each run's cell, or list of the names of its folds' cells.
       pretrainings: number of pre-training seeds.
     """
 
@@ -50,7 +50,7 @@ class Cell:
 
     Attributes:
       paper: the number that the paper prints.
-      setting: the one that a search chose.
+      setting: the hyper-parameters that a search chose.
       hole: why there are no runs, or fewer than planned.
     """
 
@@ -66,7 +66,7 @@ class Row:
     """`planning.ablation.Row` with its scores.
 
     Attributes:
-      differs: what its configuration changes in that of the first row, a line a field.
+      differs: the fields in which its configuration differs from the first row's, a line each.
       cells: label of a column -> score.
     """
 
@@ -104,7 +104,7 @@ class Column:
     """`planning.ablation.Column`, with facts of its data.
 
     Attributes:
-      heldout: whether its score is of pre-training, on held-out text.
+      heldout: whether it scores the pre-training, on held-out text.
     """
 
     label: str
@@ -119,11 +119,11 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Pretraining:
-    """The pre-training of a model; `minutes` and `heldout`: of each seed that has finished.
+    """The pre-training of a model; `minutes` and `heldout` hold a value a finished seed.
 
     Attributes:
       heldout_baseline: the scores of word frequencies alone.
-      checkpoints: where seeds were not pre-trained here, the names of their checkpoints.
+      checkpoints: names of the seeds' checkpoints, where they were not pre-trained here.
     """
 
     steps: int
@@ -212,14 +212,14 @@ class Printed:
 
 @dataclasses.dataclass(kw_only=True)
 class Results:
-    """All of a table that its report needs.
+    """Everything that a table's report needs.
 
     Attributes:
       command: how to run it again.
       date: of the report.
-      origins: see `run.origins`; None, as written by earlier versions, with the `machine` and the
-        package `versions` that reported.
-      seconds: of all cells together; `wall_seconds`: in which at least one was at work.
+      origins: see `run.origins`; None in results of earlier versions, which have the `machine` and
+        the package `versions` of the process that wrote the report.
+      seconds: of all cells together; `wall_seconds`: while at least one cell was at work.
       cells: "finished", "failed", "pending", "running" -> number of cells.
       failures: name of a cell -> why it failed.
       baselines: column -> score of the trivial baseline, in printed units.
@@ -252,7 +252,7 @@ class Results:
 
     @property
     def made_by(self) -> list[dict]:
-        """Return the `origins`; in results of an earlier version the machine that reported."""
+        """Return the `origins`; in results of earlier versions those of the report."""
         if self.origins is not None:
             return self.origins
         of_report = {"packages": self.versions, **(self.machine or {})}
@@ -269,6 +269,6 @@ def read(path: Path) -> Results:
     """Read results.json.
 
     Raises:
-      UserError: it is damaged, or no table's.
+      UserError: it is damaged, or not a table's.
     """
     return of_json(Results, storage.read_json(path, finite=False), str(path))

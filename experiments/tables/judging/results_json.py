@@ -1,7 +1,7 @@
 """JSON values of a table's results (`results`), and back.
 
-A field may be left out where it has its default. A dataclass may be written among the fields of its
-owner. The finding of a comparison is one flat object.
+A field that has its default may be left out (`optional`). A dataclass may be written among the
+fields of its owner (`inline`). The finding of a comparison is one flat object.
 """
 
 import dataclasses
@@ -16,12 +16,12 @@ from official_bert.common.typed import typed
 
 
 def optional(default: Any = None) -> Any:
-    """Declare a field that is not written where it has its default."""
+    """Declare a field that is not written while it has its default."""
     return dataclasses.field(default=default, metadata={"optional": True})
 
 
 def inline() -> Any:
-    """Declare a dataclass whose fields are written among its owner's; None: none of them is."""
+    """Declare a dataclass whose fields are written among its owner's; None writes no field."""
     return dataclasses.field(default=None, metadata={"inline": True})
 
 
@@ -46,7 +46,7 @@ def to_json(value: Any) -> Any:
 
 
 def of_json(kind: Any, values: Any, where: str) -> Any:
-    """Return JSON values as a type: a dataclass of this file, a list or dict of them, or plain.
+    """Return JSON values as a type: a dataclass, a list or dict of these, or a plain type.
 
     Raises:
       UserError: a field is missing or of another type.
@@ -120,8 +120,7 @@ def _of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def of_effect(effect: Effect | None) -> dict[str, Any]:
-    """Return an effect and what its interval was computed from; None throughout where there is
-    none."""
+    """Return the fields of an effect; every value is None where there is no effect."""
     names = [field.name for field in dataclasses.fields(Effect)]
     values = {name: to_json(effect and getattr(effect, name)) for name in names}
     return {"effect": values.pop("mean"), **values}

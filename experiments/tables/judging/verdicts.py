@@ -1,29 +1,32 @@
 """Verdicts on the paper's claims from our numbers (`experiments.tables.planning.claims`).
 
-Each comparison of a claim gets an effect with an interval (`intervals.py`) and a
-verdict. An interval that leaves both answers open is "not decided at this scale", which is
-not "not reproduced"; the smallest effect that the design would have shown 4 times of 5 says which
-of the two the scale could tell apart.
+Each comparison of a claim gets an effect with an interval (`intervals.py`) and a verdict. Where the
+interval leaves both answers open, the verdict is "not decided at this scale", which is not the same
+as "not reproduced". The smallest effect that the design shows 4 times of 5 (`detectable`) says what
+the scale could have decided.
 
 A claim is reproduced when all of its comparisons are. It is not reproduced when one of them is
-refuted even though several were tried: by Holm's correction of the p values. Where all that were
-tested are reproduced, but some were not tested or the table lacks some of the paper's tasks, it is
-reproduced in part, and says on how many tasks.
+refuted after Holm's correction, which allows for several having been tried. It is reproduced in
+part when all comparisons that were tested are, but some were not tested or the table lacks some of
+the paper's tasks; the verdict says on how many tasks.
 
-A verdict that would be another by one of the plainer methods of `other_methods` depends on the
-method, and says so.
+Where one of the plainer methods of `other_methods` would give another verdict, the verdict says
+that it depends on the method.
 
-A comparison is "not tested" where its models have learnt nothing that it could be about: where one
-is still on the masked-LM plateau, or neither is shown to beat random weights. It stays open where
-even the row that is ahead is shown to fall short of the trivial baseline, unless it beats random
-weights: where the baseline is a list of all words and their tags, a model may know much and still
-less. In a column without random weights the row ahead has to be shown to beat the baseline. That
-two rows are *alike* counts only where the row ahead is shown to beat the baseline, since two models
-that both say the majority class are alike too. And nothing is decided about two ways to
-pre-train by one pre-training of each.
+A comparison is "not tested" where its models have learnt nothing that it could be about: one is
+still on the masked-LM plateau, or neither is shown to beat random weights. "Shown" means: by the
+interval.
 
-The verdict is about the direction. The size is a second answer: the interval holds the paper's
-effect, or it does not.
+A comparison stays open
+- where even the row ahead is shown to fall short of the trivial baseline, unless that row beats
+  random weights (a baseline that lists all words and their tags may know more than a good model);
+- in a column without random weights, unless the row ahead is shown to beat the baseline;
+- where the two rows are *alike*, unless the row ahead is shown to beat the baseline: two models
+  that both predict the majority class are alike too;
+- where two ways to pre-train are compared by one pre-training of each.
+
+The verdict is about the direction of an effect. Its size is a second answer: the interval holds the
+paper's effect, or it does not.
 """
 
 import dataclasses
@@ -46,9 +49,9 @@ from experiments.tables.planning.claims import (
     Comparison,
 )
 
-# A gain below half a point, or below half of the paper's own where that is smaller, is not what
-# the paper speaks of: an interval wholly below it refutes "greater than nothing". A claim that sets
-# a bound of its own has said what it speaks of.
+# A gain below half a point (or below half of the paper's own gain, where that is smaller) is too
+# small for what the paper claims: an interval wholly below it refutes "greater than nothing". A
+# claim with a margin of its own sets its own bound.
 NEGLIGIBLE = 0.5
 
 
@@ -59,12 +62,12 @@ class Finding:
     Attributes:
       effect: better minus worse, None where there is none.
       unit: of the effect: "points", "nats" or "percent".
-      detectable: the effect beyond the margin that this design shows 4 times of 5.
+      detectable: the effect beyond the margin that this design would show 4 times of 5.
       paper_effect: the same comparison in the paper, None where it prints no such numbers.
       size_agrees: whether the interval holds the paper's effect; None without either.
       p: two-sided p value of "the effect is the margin".
-      refutation: p value of the comparison's being refuted, uncorrected.
-      holm: the same with Holm's correction over the claim's comparisons.
+      refutation: uncorrected p value with which the comparison is refuted.
+      holm: `refutation` with Holm's correction over the claim's comparisons.
       footnotes: what a reader must know beside the verdict.
     """
 
@@ -89,8 +92,8 @@ class Verdict:
     Attributes:
       mean_effect: of the tested comparisons; None where they have different units or where the
         columns are not compared by the same rows.
-      extent: of a claim that is reproduced in part: on how many of how many "tasks", or
-        "comparisons" where a task was tested in part.
+      extent: (m, n, "tasks"): the claim is reproduced in part, on m of n tasks; "comparisons" where
+        a task was tested in part.
       depends_on: the other methods by which the verdict would be another.
     """
 
@@ -104,8 +107,7 @@ class Verdict:
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
-    """Return the verdict on a claim: reproduced if all comparisons are, in part if all that were
-    tested are, refuted if one is beyond Holm's correction."""
+    """Return the verdict on a claim, by the rules of this module's docstring."""
     findings = [judge_comparison(c, evidence) for c in claim.comparisons]
     adjusted = p_values.holm(f.refutation for f in findings if f.refutation is not None)
     findings = tuple(dataclasses.replace(f, holm=adjusted.get(f.refutation)) for f in findings)
@@ -127,12 +129,12 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
 
 
 def _is_refuted(finding: Finding) -> bool:
-    """Return whether a comparison refutes its claim, several having been tried."""
+    """Return whether a comparison refutes its claim, after Holm's correction."""
     return finding.verdict == NOT_REPRODUCED and finding.holm < 1 - INTERVAL
 
 
 def _extent(claim: Claim, findings: Sequence[Finding]) -> tuple[int, int, str]:
-    """On how many of its tasks a claim is reproduced whose tested comparisons all are."""
+    """Return on how many tasks a claim is reproduced in part: (reproduced, all, "tasks" or so)."""
     by_task: dict[str, list[bool]] = {}
     for finding in findings:
         borne_out = finding.verdict == REPRODUCED
@@ -145,7 +147,7 @@ def _extent(claim: Claim, findings: Sequence[Finding]) -> tuple[int, int, str]:
 
 
 def _depends_on(verdict: str, tested: Sequence[Finding]) -> tuple[str, ...]:
-    """Return the other methods by which a decided claim would not be what it is."""
+    """Return the other methods by which a decided claim would have another verdict."""
     if verdict == NOT_DECIDED:
         return ()
     hangs_on = filter(_is_refuted, tested) if verdict == NOT_REPRODUCED else tested
@@ -155,8 +157,8 @@ def _depends_on(verdict: str, tested: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _stands_by(finding: Finding, method: str) -> bool:
-    """Return whether another method's interval gives a comparison the same verdict; where the
-    method cannot be asked it does."""
+    """Return whether a method's interval gives a comparison the same verdict; True where it has
+    none."""
     bounds = finding.effect.others.get(method)
     return bounds is None or _of_interval(*bounds, finding)[0] == finding.verdict
 
@@ -204,7 +206,7 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
 
 
 def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, str] | None:
-    """Return (verdict, reason) where a comparison cannot be decided whatever its interval is."""
+    """Return (verdict, reason) of a comparison that no interval could decide; None for others."""
     rows, column = comparison.rows, comparison.column
     for row in rows:
         if row in evidence.plateau:

@@ -40,9 +40,9 @@ class Corpus:
 
     Attributes:
       texts: training and held-out text.
-      held_out: share of the training documents that is held out in place of held-out texts.
+      held_out: share of the training documents that is held out, without texts of their own.
       description: one line for the caption of the table.
-      vocab: a vocabulary file, or a model of the package, whose own it is; "" learns one of
+      vocab: a vocabulary file, or a model of the package whose vocabulary is used; "" learns one of
         `vocab_size` entries from the training texts.
       do_lower_case: uncased or cased.
     """
@@ -60,7 +60,7 @@ class RecordSpec(RecordOptions):
     """Pre-training records of one length; casing and the held-out share are those of the `Corpus`.
 
     Attributes:
-      name: what a `Phase.records` of this ablation says to train on them.
+      name: by which a `Phase.records` of this ablation refers to them.
     """
 
     dupe_factor: int = 5
@@ -75,16 +75,16 @@ class Variant:
       pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
         `RecordSpec`: the plan fills in the files.
       seeds: one pre-training for each; `pretrain.seed` is not used. Models on word vectors, which
-        have none, are trained once for each, so that they share seeds with the rows beside them.
+        have no pre-training, are trained once for each, to share seeds with the other rows.
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`;
         "package:NAME/FOLDER" is a folder of an installed Python package.
-      optional: where the folder of `checkpoint` is missing, its rows are left out, by name.
-      checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
-        seed: nothing is pre-trained.
-      learnt: what its kind of start reads and is learnt from the corpus first, anew for each seed
-        (`ModelSource.corpus_cell`); "": nothing.
-      random_init: no training at all: the random weights with which a pre-training of `pretrain`
-        and each of `seeds` begins.
+      optional: leave out its rows, and say so, where the folder of `checkpoint` is missing.
+      checkpoints: models that `pretrain` made before, a folder or name for each of `seeds`; nothing
+        is pre-trained.
+      learnt: kind of vectors that are learnt from the corpus first, anew for each seed
+        (`ModelSource.corpus_cell`); "": none.
+      random_init: train nothing; use the random weights with which a pre-training of `pretrain` and
+        each of `seeds` begins.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Question:
     Attributes:
       records: name of one of the ablation's `RecordSpec`, whose held-out part is used.
       max_examples: records to use, rounded up to whole batches; 0: all.
-      asked_of: models of these objectives.
+      asked_of: objectives; models of other objectives are not asked.
     """
 
     records: str
@@ -119,8 +119,11 @@ class Question:
     asked_of: ClassVar[tuple[str, ...]] = ()
 
     def cell(self, bert) -> tuple[str, str, dict]:
-        """Return (kind of its cell, what stands behind it in the cell's name, more of its
-        configuration); `bert`: BertConfig of a model."""
+        """Return (kind of its cell, part of the cell's name after it, more fields of its
+        configuration).
+
+        Args:
+          bert: BertConfig of the model."""
         raise NotImplementedError
 
 
@@ -147,17 +150,16 @@ class Column:
       label: as printed; the paper's name where data and metric are the paper's.
       finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
         or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
-      question: in place of `finetune`: what pre-trained models are asked as they are. Rows that
-        fine-tune in another way than their variant, or whose objectives gave them no head for it,
-        have no score.
+      question: in place of `finetune`: a question to pre-trained models as they are. Rows with
+        fine-tuning fields of their own, and models without the head that it needs, have no score.
       metric: key of the task's scores, or of the pre-training's held-out results.
       seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
         pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
-      folds: so many parts of all labelled examples (option `folds` of the task); a run is as many
-        fine-tunings, each scored on a part, and its score that of all parts together. 0: the dev
-        set.
-      search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
-        setting with the best mean on dev is shown (paper, section 4.1).
+      folds: number of parts of all labelled examples (option `folds` of the task). A run is then as
+        many fine-tunings, each scored on one part; its score is that of all parts together. 0: the
+        dev set is scored.
+      search: settings of fields that are all tried, for instance ({"learning_rate": 5e-5}, ...);
+        the setting with the best mean on dev is shown (paper, section 4.1).
       paper_column: the paper's column to print beside ours; "" for none.
       percent: the metric is between 0 and 1 and printed times 100.
       lower_is_better: a loss or perplexity.
@@ -208,8 +210,8 @@ class Curve:
     """A line of Figure 5: rows in order of pre-training steps.
 
     Attributes:
-      less: as many rows, whose scores are taken from those of `rows`: the line is of a claim's
-        effects, each a comparison of the table.
+      less: as many rows, whose scores are subtracted from those of `rows`: the line then shows
+        effects, each a comparison of a claim.
     """
 
     label: str
@@ -237,8 +239,8 @@ class Ablation:
       scale: a name of `experiments.configs.scales`.
       notes: what differs from the paper, each one sentence of the caption.
       data_dir: folder of the corpora and benchmarks ("" for the embedded sample and TFDS).
-      nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which `nli_mixture`
-        makes training and dev data; a column uses it with data_dir="@nli//data".
+      nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which the cell "nli" makes
+        training and dev data; a column uses these with data_dir="@nli//data".
       workers: cells side by side on this machine; 0: one a GPU, or one a core without GPUs.
     """
 

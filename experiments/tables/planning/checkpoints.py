@@ -9,7 +9,8 @@ from official_bert.config import BertConfig, named_config
 
 
 def place(checkpoint: str) -> str:
-    """Return the folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
+    """Return the folder that "package:NAME/FOLDER" names; other checkpoints are returned as they
+    are."""
     if not checkpoint.startswith("package:"):
         return checkpoint
     package, _, inside = checkpoint.removeprefix("package:").partition("/")
@@ -20,7 +21,7 @@ def place(checkpoint: str) -> str:
 
 
 def folder(place: str) -> str:
-    """Return the folder of a checkpoint that a table was made of before.
+    """Return the folder of a checkpoint that an earlier table pre-trained.
 
     Raises:
       UserError: it is not there.

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
-PARTLY = "reproduced in part"  # of a claim: on what was tested, and that was not all
+PARTLY = "reproduced in part"  # of a claim: all that was tested is, but not all was tested
 NOT_DECIDED = "not decided at this scale"
-NOT_TESTED = "not tested"  # of a comparison: its models have learnt nothing that it could be about
+NOT_TESTED = "not tested"  # of a comparison: its models have learnt too little for it
 
 GREATER, AT_MOST, SHARE = "greater", "at_most", "share"
 
@@ -49,9 +49,9 @@ class Claim:
       name: short and unique.
       text: the claim, in our words.
       section: where the paper makes it.
-      left_out: the paper's columns that the claim is about too, but that are not in this table.
+      left_out: columns of the paper's claim that this table lacks.
       own: the claim is this table's own; the paper does not make it.
-      exploratory: looked at without a plan; it is counted apart from the planned ones.
+      exploratory: asked without a plan, so it is counted apart from planned claims.
     """
 
     name: str

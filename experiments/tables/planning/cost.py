@@ -18,8 +18,7 @@ SQUAD_PARAGRAPH, SQUAD_QUESTION = 157, 13
 
 
 def windows(config: FinetuneConfig) -> float:
-    """Return rows that one example becomes: a paragraph of SQuAD has several windows on average, a
-    text that is read in windows all that it may have."""
+    """Return the mean number of windows of an example of SQuAD, or the most windows of a text."""
     if config.task_options.get("windows"):
         return float(config.task_options["windows"])
     cut = config.task_options.get("context") == "answer_sentence"
@@ -31,12 +30,12 @@ def windows(config: FinetuneConfig) -> float:
 
 
 def checkpoint_bytes(bert) -> int:
-    """Return weights and both Adam moments in float32."""
+    """Return the bytes of the weights and both Adam moments in float32."""
     return 12 * bert.num_parameters
 
 
 def seconds(flops: float, rate: float = RATE) -> float:
-    """Return time of a run at a rate of FLOPs a second."""
+    """Return the seconds of a run at a rate of FLOPs a second."""
     return START_SECONDS + flops / rate
 
 
@@ -63,8 +62,9 @@ def readable_bytes(value: float) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """Work of one cell: FLOPs, seconds of one worker, bytes that stay on disk; apart from `flops`
-    those of what works beside its model, which `seconds` contain."""
+    """The work of one cell: FLOPs of its model, seconds of one worker, bytes that stay on disk.
+
+    `beside_flops` are of what works beside the model, such as a teacher; `seconds` has both."""
 
     flops: float = 0.0
     seconds: float = 0.0

@@ -17,7 +17,7 @@ from official_bert.common.errors import UserError
 
 
 def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
-    """Return cells of sentences, vocabulary and records; and the vocabulary, a file or a reference.
+    """Return (the cells of sentences, vocabulary and records, the vocabulary's file or reference).
 
     Raises:
       UserError: a text or the vocabulary is missing.
@@ -112,7 +112,7 @@ def nli(ablation: Ablation) -> Cell:
 
 
 def inside(data_dir: str, path: str) -> Path:
-    """Return a path of the data folder, unless it is absolute."""
+    """Return a path inside the data folder; an absolute one is returned as it is."""
     if Path(path).is_absolute():
         return Path(path)
     if not data_dir:

@@ -1,4 +1,4 @@
-"""A table before it is run: what it will cost, and between which scores its own will lie."""
+"""A table before it is run: its cost, and the scores of the trivial baselines to beat."""
 
 import os
 from pathlib import Path
@@ -15,19 +15,19 @@ from experiments.training.folder.inputs import read_task
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path
 
-BEST = "best.json"  # beside data that were made: the scores of whoever knows how
+BEST = "best.json"  # beside generated data: the best possible scores
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 
 def dry_run(
     ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS, price=0.0
 ):
-    """Return the cells with estimated work, time and disk, and what scores have to beat, as text.
+    """Return the cells with estimated work, time and disk, and the trivial baselines, as text.
 
     Args:
-      workdir, cells: where finished cells are looked for; nothing is written there. "": none are.
+      workdir, cells: folders in which finished cells are found; nothing is written there. "": none.
       measure: time one step of every shape on this machine.
-      share: of `peak` (TFLOP/s of another machine's device) that is reached, in place of measuring.
+      share: of `peak` (TFLOP/s of another machine's device) that is assumed, in place of measuring.
       price: of an hour of a device, in any currency; 0 leaves it out.
     """
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
@@ -90,8 +90,9 @@ def dry_run(
 
 
 def _bounds(column, config) -> tuple[float | None, float | None]:
-    """Return (score of the trivial baseline, best possible score) of a column, in printed units,
-    each None where it is not known; `config`: a FinetuneConfig of the column's."""
+    """Return (score of the trivial baseline, best possible score) of a column; None if unknown.
+
+    Both are in printed units; `config` is one of the column's FinetuneConfigs."""
     task, train, dev = read_task(config)
     limits = config.max_train_examples, config.max_dev_examples
     scores = task.baseline(*map(sample, (train, dev), limits))

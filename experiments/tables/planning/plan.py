@@ -1,12 +1,12 @@
-"""From an `Ablation` to the cells of a grid: which work a table needs, and who shares what.
+"""From an `Ablation` to the cells of a grid: the work that a table needs, each piece once.
 
     sentences -> vocabulary -> records/NAME -> pretrain/VARIANT/SEED
               -> vectors/KIND/SEED
         -> finetune/COLUMN/ROW/SEEDS -> export, cloze/RECORDS/VARIANT/SEED,
            pairs/QUESTION/RECORDS/VARIANT/SEED
 
-Rows that fine-tune the same variant share its pre-training; an empty reference, such as a
-vocabulary file that is given, leaves its cell out.
+Rows that fine-tune the same variant share its pre-training. A vocabulary file or a model that is
+given needs no cell.
 """
 
 import dataclasses
@@ -43,7 +43,8 @@ from official_bert.objectives import check_direction, parse_spec
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
-    """The cell, seeds and setting of a score of the table; folds with the same are one score."""
+    """The cell, seeds and setting of a score of the table; folds of one score share the last
+    three."""
 
     cell: str
     pretrain_seed: int
@@ -61,9 +62,9 @@ class TablePlan:
       pretrains: (variant name, seed) -> cell, where the table pre-trains.
       exports: cells of exports.
       data: column label -> (training examples, dev examples).
-      shapes: fine-tuning cell -> (BertConfig, or None where no step of one tells its rate; FLOPs).
-      beside: pre-training cell -> what works beside its model, of `Options.planned`.
-      left_out: row label -> what is missing of a row that may be left out.
+      shapes: fine-tuning cell -> (BertConfig whose step tells the rate, or None; FLOPs).
+      beside: pre-training cell -> function of the FLOPs beside its model (`Options.planned`).
+      left_out: label of a row that is left out -> what it lacks.
     """
 
     cells: tuple[Cell, ...]
@@ -77,8 +78,8 @@ class TablePlan:
 
 
 def files_read(plan) -> list[str]:
-    """List the files that the cells of a plan read and no cell makes: texts, task files,
-    vocabularies, models."""
+    """List the files that a plan's cells read and no cell makes: texts, task files, models and
+    such."""
     names = ["inputs", "train", "heldout", "mnli_dev", "others"]
     for kind in (PretrainConfig, FinetuneConfig):
         parts = (kind, *classes_for(kind))
@@ -95,8 +96,8 @@ def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> Ta
     """Return the cells of an ablation.
 
     Args:
-      look: called with each column whose data are there, and its FinetuneConfig, while they are
-        read (`inputs.read_task`).
+      look: called with each column whose data are there, and its FinetuneConfig, while these are in
+        memory (`inputs.read_task`).
 
     Raises:
       UserError: data that the ablation names is missing.
@@ -112,7 +113,7 @@ class _Planner:
         self.ablation, self.look = ablation, look
         self.cells: dict[str, Cell] = {}
         self.pretrains: dict[tuple[str, int], str] = {}
-        self.models: dict[tuple[str, int], str] = {}  # their folders, or checkpoints
+        self.models: dict[tuple[str, int], str] = {}  # references to their folders, or checkpoints
         self.data: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, Any] = {}
         self.beside: dict[str, Callable[..., float]] = {}
@@ -224,8 +225,7 @@ class _Planner:
                 for (name, seed), cell in self.pretrains.items()
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
-        # A row without a checkpoint has no pre-training: it is trained anew beside each of the
-        # others.
+        # A row without a pre-training is trained anew for each seed of the others.
         source = initialization.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
         trained = variant.pretrain or source.has_seeds
         seeds = variant.seeds if trained else (0,)
@@ -274,7 +274,7 @@ class _Planner:
         config = replaced(column.finetune, **changes)
         config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
         if config.data_dir.startswith("@"):
-            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
+            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in this key
         else:
             digest, train, dev = task_digest(config)
             if column.label not in self.data:
@@ -358,26 +358,25 @@ class _Planner:
 
 
 def _model(pretrained: str, row: Row) -> str:
-    """Return the model folder of a pre-training: in its run's folder, unless that is a
-    checkpoint."""
+    """Return the model folder inside a pre-training's run; a checkpoint is returned as it is."""
     if pretrained[0] != "@":
         return pretrained
     return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
 
 
 def _prints(config: Any) -> dict[str, str]:
-    """Return digests of what the fields of a configuration name; without files of other cells,
-    whose keys count."""
+    """Return digests of the files that a configuration names, except for other cells' (by their
+    keys)."""
     found = flat(config).items()
     made = {name: "" for name, (_, value) in found if str(value).startswith("@")}
     return {name: one.digest for name, one in of_places(config, **made).items()}
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:
-    """Return fields that do not change the result: where a run takes place and how it is watched.
+    """Return the fields that do not change the result: where a run takes place, how it is watched.
 
-    `keep` changes what files a run leaves: where it is set, another cell needs them, and a run that
-    did without must not be taken for this one."""
+    The field `keep` changes which files a run leaves. Where it is set, another cell needs these
+    files, so it counts: a run without them must not be taken for this one."""
     fields = ((name, field) for name, (field, _) in flat(config).items())
     bookkeeping = [name for name, field in fields if field.metadata.get("bookkeeping")]
     if getattr(config, keep):

@@ -1,4 +1,4 @@
-"""The rate of a training step on this machine, from one that is timed."""
+"""The rate of a training step on this machine, from timed steps."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ from official_bert.backend.tensorflow_start import import_tensorflow
 from official_bert.config import BertConfig
 
 _BUDGET = 3e10  # FLOPs of a step that is timed on a CPU
-# What a step's time depends on.
+# The fields that a step's time depends on.
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
          "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
          "attention_probs_dropout_prob")  # fmt: skip
@@ -28,14 +28,14 @@ def gpu():
 def measured_rate(
     bert, length: int, batch: int, say: Callable = print, precision: str = "float32"
 ) -> float:
-    """Return FLOPs a second of training this shape on this machine, from timed steps, of which
-    `say` takes a line before; shapes of the same sizes are timed once.
+    """Return FLOPs a second of training this shape on this machine; shapes are timed once.
 
-    On a GPU on JAX these are whole steps as training takes them, some of one compiled call, in the
-    `precision`. On a CPU a step of too many FLOPs is timed in float32 with a smaller batch, then
-    with fewer layers: the rate of a large matrix product does not depend on how many there are.
+    `say` takes a line before the timing. On a GPU with JAX whole training steps are timed, several
+    in one compiled call, in the `precision`. On a CPU a step of too many FLOPs is timed in float32
+    with a smaller batch, then with fewer layers: the rate of a large matrix product does not depend
+    on the number of products.
     """
-    # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
+    # The sizes alone count: other models of these sizes are as fast as BERT.
     sizes = {name: getattr(bert, name) for name in SIZES}
     if memory := gpu():
         return _on_gpu(BertConfig(**sizes), length, batch, precision, memory, say)
@@ -63,7 +63,7 @@ def _on_gpu(bert, length, batch, precision, memory, say) -> float:
 
 
 def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
-    """Return the seconds of a step of pre-training on JAX, one of a compiled call of several."""
+    """Return the seconds of a pre-training step on JAX, in a compiled call of several steps."""
     from experiments.training.step import jax_strategies
     from experiments.training.step.jax_trainer import JaxTrainer
     from experiments.training.step.trainer_state import StepOptions
