@@ -381,7 +381,10 @@ def _tabs_are_quoted(lines: reading.Lines) -> bool:
 
 def _looks_like_a_table(lines: reading.Lines, kind: str) -> bool:
     """Return whether lines that begin with no header known may be rows all the same."""
-    if kind in TOKENS:
+    if kind in TOKENS or kind == "csv":
         return True
-    tabs = {line.count("\t") for line in lines.first if line.strip()}
-    return kind == "csv" or (len(tabs) == 1 and tabs != {0}) or (kind == "tsv" and tabs != {0})
+    given = [line.strip() for line in lines.first if line.strip()]
+    tabs = {line.count("\t") for line in given}
+    if kind == "tsv" and tabs == {0}:  # one word above texts is a column's name
+        return bool(re.fullmatch(r"\w+", given[0])) and {" " in one for one in given[1:]} == {True}
+    return kind == "tsv" or (len(tabs) == 1 and tabs != {0})

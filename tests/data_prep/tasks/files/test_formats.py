@@ -92,6 +92,8 @@ def test_a_file_without_header(write):
     assert [example.text_a for _, example in again.inputs(headed).rows] == ["hello"]
     plain = write("c.txt", "hello\nbuy, now\n")
     assert [example.text_a for _, example in again.inputs(plain).rows] == ["hello", "buy, now"]
+    plain = write("d.tsv", "hello you\nbuy, now\n")  # a tab may come to stand in some
+    assert [example.text_a for _, example in again.inputs(plain).rows] == ["hello you", "buy, now"]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,7 @@ def test_a_file_without_header(write):
         ("a.csv", "Nr;Urteil;Text\n1;gut;a, b\n", "no column text; .*are Nr, Urteil, Text"),
         ("a.csv", "good film\nbad film\n", r"no column text; .*--format=lines takes every line"),
         ("a.txt", "good\tpos\nbad\tneg\n", r"no column text; the columns are good, pos"),
+        ("a.tsv", "message\ngood film\nbad film\n", r"are message.*--format=lines takes every"),
         ("a.txt", "text\rone\rtwo\r", "lines end with carriage returns alone"),
         ("a.jsonl", '{"message": "x"}\n', r"a.jsonl line 1: no column text.*are message"),
         ("a.json", '{"train": [{"text": "x"}], "test": [{"text": "y"}]}', "holds train, test"),
