@@ -1,8 +1,8 @@
 """README's figure: the gaps of Table 5 against what pre-training is worth.
 
-A point is a table of experiments/results/table5. Left, SQuAD: across what its column gains from
+A point is a table of experiments/results/table5. Above, SQuAD: across what its column gains from
 pre-training (No NSP less random weights), up how far left-to-right falls behind, with its interval.
-Right, QNLI: what next sentence prediction is worth, against pre-training tokens.
+Below, QNLI: what next sentence prediction is worth, against pre-training tokens.
 """
 
 from pathlib import Path
@@ -29,7 +29,8 @@ PANELS = (
 )
 NOTE = (
     "NSP: next sentence prediction. LTR: the model reads from left to right only.\n"
-    "Exploratory: drawn after the tables' claims were judged. Bars are 95 % intervals."
+    "8M to 131M: tokens of pre-training. Bars are 95 % intervals.\n"
+    "Exploratory: drawn after the tables' claims were judged."
 )
 
 
@@ -67,7 +68,7 @@ def draw(folder: Path) -> str:
     """Draw the figure of the tables in a folder, as SVG."""
     tables = [read(p) for p in sorted(folder.glob("*/results.json"))]
     plt = pyplot()
-    figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.7), layout="constrained")
+    figure, panels = plt.subplots(2, 1, figsize=(5, 6), layout="constrained")  # readable on a phone
     drawn = [[p for t in tables for p in points(t, *panel[1:4])] for panel in PANELS]
     sizes = sorted({p["size"] for found in drawn for p in found})
     for axes, found, (title, _, better, worse, across, paper) in zip(
