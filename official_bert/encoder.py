@@ -121,18 +121,23 @@ class BertEncoder(keras.Model):
         """Return the outputs of symbolic inputs.
 
         Where the length is unknown, Keras on PyTorch would call the encoder with rows of 83 tokens,
-        and on JAX with a symbol that cannot be compared with the model's positions.
+        and on JAX with a symbol that cannot be compared with the model's positions. Sizes that differ
+        between two known lengths are unknown.
         """
         ids = inputs["input_ids"] if isinstance(inputs, dict) else inputs
         if keras.backend.backend() == "tensorflow" or ids.shape[-1] is not None:
             return super().compute_output_spec(inputs, *args, **kwargs)
-        known = keras.KerasTensor((ids.shape[0], 1), "int32")
-        spec = super().compute_output_spec({"input_ids": known}, *args, **kwargs)
+        spec_of = super().compute_output_spec
 
-        def with_length(x):
-            return keras.KerasTensor([n if n != 1 else None for n in x.shape], x.dtype)
+        def outputs(length):
+            known = keras.KerasTensor((ids.shape[0], length), "int32")
+            return spec_of({"input_ids": known}, *args, **kwargs)
 
-        return keras.tree.map_structure(with_length, spec)
+        def where_equal(x, y):
+            shape = [n if n == m else None for n, m in zip(x.shape, y.shape, strict=True)]
+            return keras.KerasTensor(shape, x.dtype)
+
+        return keras.tree.map_structure(where_equal, outputs(2), outputs(3))
 
     def block_of(self, layer: int) -> TransformerBlock:
         """Return the block that is used as a layer, counted from 0."""
