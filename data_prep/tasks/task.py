@@ -48,9 +48,12 @@ class Task:
       reading_options: options that say how files are read; a fine-tuned model takes others too.
       prediction_file: usual name of the file that `write` makes.
       head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
-        the training data the first time, where the labels are those found there.
+        the training data the first time, where the labels are those found there. "answers" names
+        the columns of a table of answers, where the head is an extension's.
       about_windows: why there is no option `windows`, where there is none.
       gold: field of an example with its label, None where that is unknown.
+      whole_batches: whether the loss compares the examples of a batch with each other, so that it
+        is never divided into micro-batches.
       tokenizer: the model's, once `featurize` has it; answers that are texts need it.
       notes: {split: {what: count}}, filled while reading: what was skipped, and how often.
     """
@@ -68,6 +71,7 @@ class Task:
     baseline_is = "answers without a model"
     scoring = ""
     gold = "label"
+    whole_batches = False
     tokenizer = None
 
     def __init__(self, data_dir: str = ""):
@@ -83,6 +87,23 @@ class Task:
     @property
     def head(self) -> dict:
         raise NotImplementedError
+
+    def head_on(self, settings: dict, config) -> dict:
+        """Return `head`, with what it takes from the model that a fine-tuning starts from.
+
+        Args:
+          settings: of that model's `model.json`.
+          config: FinetuneConfig.
+        """
+        return self.head
+
+    def network(self, loaded):
+        """Return the Keras model that computes the outputs which `predictions` reads.
+
+        Args:
+          loaded: the `LoadedModel` of a folder that fine-tuning wrote.
+        """
+        return loaded.model
 
     @classmethod
     def forward_flops(cls, bert, rows: int, length: int) -> float:

@@ -15,6 +15,7 @@ from experiments.beyond.gbert import model as graph_codes
 from experiments.beyond.gpt.gpt2_names import GPT2
 from experiments.beyond.gpt.model import AuxiliaryLanguageModel
 from experiments.beyond.gpt.names import OPENAI_GPT
+from experiments.beyond.sentence_vectors.model import SentenceEncoder
 from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS
 from experiments.beyond.ulmfit.classifier import ConcatPoolingClassifier
 from experiments.beyond.video import model as video
@@ -59,6 +60,10 @@ def sets(seed, kind, sizes):
 def writer(seed, decoder):
     head = {"head": "text", "decoder": decoder, "longest": 6, "beams": 2, "length_penalty": 1.0}
     return build_head(BertEncoder(tiny_runs.bert(), seed=seed), head, seed=seed)
+
+
+def sentences(seed, **options):
+    return SentenceEncoder(BertEncoder(tiny_runs.bert(), seed=seed), seed=seed, **options)
 
 
 def with_visual_words(seed):
@@ -129,6 +134,7 @@ STEPS = {
     ),
     "with a language model": (with_language_model, batch() | ones("label_ids", ROWS)),
     "distilled": (distilled, batch() | ones("label_ids", ROWS)),
+    "sentence vectors": (sentences, {name: np.stack([x] * 2, 1) for name, x in batch().items()}),
     "CBOW": (lambda seed: words(seed, CBOW, 6), VECTORS),
     "BiLSTM with attention": (lambda seed: words(seed, BiLSTMAttention, 6, 8), VECTORS),
     **{

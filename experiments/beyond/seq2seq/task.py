@@ -88,6 +88,7 @@ class TextToText(SplitTask):
         return {
             "head": "text",
             "problem": "",
+            "answers": ("output",),
             "decoder": Decoder().decoder,
             "longest": self.max_target_length - 1,
             "beams": self.beams,

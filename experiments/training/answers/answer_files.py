@@ -24,7 +24,6 @@ _ANSWERS = {
     ("multiple_choice", "multiple_choice"): ("label", "probabilities"),
     ("span", "span"): ("text", "probability", "start", "end"),
     ("tagging", "tagging"): ("entities",),
-    ("text", ""): ("output",),
 }
 
 
@@ -72,7 +71,7 @@ class _Rows:
     def __init__(self, file, source, head):
         self.file = file
         self.lines = getattr(source, "format", "") == "lines"
-        self.answer_columns = _ANSWERS[head["head"], head["problem"]]
+        self.answer_columns = head.get("answers") or _ANSWERS[head["head"], head["problem"]]
 
     def merged(self, rows, answers):
         """Return the columns of each row and its answer's."""

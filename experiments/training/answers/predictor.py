@@ -114,7 +114,7 @@ class Predictor:
         from official_bert.checkpoints import model_folder
 
         loaded = model_folder.load(self._model)
-        network, head = loaded.model, self.task.head
+        network, head = self.task.network(loaded), self.task.head
         anew = {name: head[name] for name in network.call_options if name in head}
         return loaded.tokenizer, compiled(network, lambda batch: network(batch, **anew))
 

@@ -28,7 +28,8 @@ def run(source, config, folder, progress, task, examples):
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = source.of_finetuning(config, task, examples)
     preflight.check_model(config, task, start.bert)
-    head, step = {**task.head, "mean_pooling": config.mean_pooling}, {}
+    own = task.head_on(start.head or {}, config)
+    head, step = {**own, "mean_pooling": config.mean_pooling}, {}
     for one in config.model_options:
         head |= one.head()
     added = options.prepared(config, start, head)
@@ -52,9 +53,8 @@ def run(source, config, folder, progress, task, examples):
 
     weights = class_weights_of(config, task, train.features)
     feed = finetune_data.FinetuningBatches(config, start, train, weights)
-    config, told = device_choices.of_finetuning(
-        config, start.bert, feed, strategy, strategies.memory(strategy)
-    )
+    memory = None if task.whole_batches else strategies.memory(strategy)
+    config, told = device_choices.of_finetuning(config, start.bert, feed, strategy, memory)
     if told and progress:
         commands.say(told)
     steps_per_epoch = feed.batches.steps_per_epoch

@@ -20,6 +20,7 @@ from official_bert.checkpoints.hugging_face import (
 )
 from official_bert.checkpoints.hugging_face.huggingface_tensors import has_tensors, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.checkpoints.sentence_vectors import SentenceVectors
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json, write_text
 from official_bert.common.json_files import is_json_object
@@ -104,8 +105,13 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     fields = _their_config(config, head, settings, architecture)
     fields = member.their_config({**fields, "model_type": member.name}, config)
     notes: list[str] = []
+    vectors = None
     if "embedding" in settings:
-        notes.append("left out: how vectors of texts are pooled, modules.json")
+        vectors = SentenceVectors.from_settings(settings["embedding"], "settings: embedding")
+        if vectors.refused:
+            told = "left out: how vectors of texts are made, modules.json"
+            notes.append(f"{told} ({vectors.refused})")
+            vectors = None
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if member.name == "bert" and config.attention_direction == "left_to_right":
@@ -126,6 +132,8 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
         has_segments = config.type_vocab_size > 1
         if own_pieces or word_pieces:
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
+        if vectors:
+            sentence_transformers.write(temporary, vectors, config.hidden_size, length)
     return notes
 
 

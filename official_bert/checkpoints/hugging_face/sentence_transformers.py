@@ -18,6 +18,7 @@ from official_bert.checkpoints.sentence_vectors import (
     SentenceVectors,
 )
 from official_bert.common.errors import UserError
+from official_bert.common.files import make_folder, write_json
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.common.paths import inside
 from official_bert.config import BertConfig
@@ -71,6 +72,41 @@ def read(folder: Path, config: BertConfig, longest: int) -> tuple[SentenceVector
         return _vectors(folder, config, lower), length
     except UserError as error:
         return SentenceVectors(lower_case=lower, refused=str(error)), length
+
+
+def write(folder: Path, vectors: SentenceVectors, width: int, longest: int) -> None:
+    """Write what `read` reads beside the encoder's files.
+
+    Args:
+      folder: has the encoder's files.
+      vectors: without dense layers, and not refused.
+      width: of a token's vector.
+      longest: most tokens of a text.
+    """
+    names = ["Transformer", "Pooling", *["Normalize"] * len(vectors.steps)]
+    places = [f"{number}_{name}" if number else "" for number, name in enumerate(names)]
+    modules = [
+        {
+            "idx": number,
+            "name": str(number),
+            "path": place,
+            "type": f"sentence_transformers.models.{name}",
+        }
+        for number, (name, place) in enumerate(zip(names, places, strict=True))
+    ]
+    pooling: dict[str, Any] = {
+        "word_embedding_dimension": width,
+        **{flag: mode in vectors.poolings for flag, mode in _FLAGS.items()},
+        "include_prompt": vectors.include_prompt,
+    }
+    for place in places[1:]:
+        make_folder(folder / place)
+    write_json(folder / FILE, modules)
+    write_json(folder / places[1] / "config.json", pooling)
+    lengths = {"max_seq_length": longest, "do_lower_case": vectors.lower_case}
+    write_json(folder / "sentence_bert_config.json", lengths)
+    prompts = {"prompts": dict(vectors.prompts), "default_prompt_name": vectors.prompt or None}
+    write_json(folder / "config_sentence_transformers.json", prompts)
 
 
 def _vectors(folder: Path, config: BertConfig, lower: bool) -> SentenceVectors:
