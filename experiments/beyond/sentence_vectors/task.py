@@ -104,7 +104,8 @@ class SentenceVectorsTask(SplitTask):
             where they are there. A cell may be empty, in JSON and Parquet a list.
           score_column: name of the column of scores, read where it is there; "": none is.
           columns: the names of all columns, where the files have no header.
-          keep: "COLUMN=VALUE": only rows with that value are read, as label=entailment.
+          keep: "COLUMN=VALUE": only rows with that value are read, as label=entailment; a file of
+            scored pairs need not have the column.
           highest_score: score of a pair whose texts mean the same, 5 in STS-B; training divides by
             it.
           recall_at: how many texts are looked at where recall is measured, beside 1.
@@ -122,9 +123,9 @@ class SentenceVectorsTask(SplitTask):
         self.negatives = tuple(label_list(negative_column))
         self.header, self.keep = tuple(label_list(columns)), keep
         self.highest_score, self.recall_at = highest_score, recall_at
-        self.needed = (column,) if keep else ()
-        others = (*self.negatives, score_column, *_LABELS)
-        self.optional = tuple(name for name in others if name and name not in self.needed)
+        self.kept_column = column
+        others = (*self.negatives, score_column, column, *_LABELS)
+        self.optional = tuple(dict.fromkeys(filter(None, others)))
 
     @property
     def head(self):
@@ -212,7 +213,6 @@ class SentenceVectorsTask(SplitTask):
         return look.look(
             path,
             wanted,
-            also=self.needed,
             optional=self.optional,
             names=self.header,
             texts=split == "train" and not (self.text_column or self.header),
@@ -236,7 +236,7 @@ class SentenceVectorsTask(SplitTask):
                 f"({negatives[0]}), which train different losses; set --task_options.score_column= "
                 "or negative_column= to nothing"
             )
-        labels = [name for name in _LABELS if name in table.columns and name not in self.needed]
+        labels = [name for name in _LABELS if name in table.columns and name != self.kept_column]
         if labels and not scored:
             raise UserError(
                 f"{table.path}: the column {labels[0]} says which texts belong together; "
@@ -259,8 +259,11 @@ class SentenceVectorsTask(SplitTask):
                 f"{table.path}: texts alone are for training; {split} needs pairs of texts, with "
                 "scores (Spearman) or without (retrieval): --task_options.dev_file= names a file"
             )
+        keeps = self.kept_column in table.columns
+        if self.keep and not keeps and kind != "scored":
+            raise UserError(f"{table.path}: no column {self.kept_column} (keep={self.keep})")
         for index, row, where in self.rows(split, table):
-            if self.keep and str(row.get(self.needed[0])) != value:
+            if keeps and str(row.get(self.kept_column)) != value:
                 left_out += 1
                 continue
             texts = [row[column] for column in table.found]

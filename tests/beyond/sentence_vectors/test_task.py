@@ -81,6 +81,10 @@ def test_rows_of_one_value_are_kept_and_labels_are_not_guessed(task):
     made = task({"keep": "label=entailment"}, train__tsv=text)
     assert [texts for texts, _ in read(made, "train")] == [("a", "b"), ("d", "e")]
     assert made.notes["train"] == {"rows_left_out": 1}
+    scored = task({"keep": "label=entailment"}, dev__tsv=SCORED)
+    assert len(scored.examples("dev")) == 2
+    with pytest.raises(UserError, match="no column kind"):
+        task({"keep": "kind=entailment"}, train__tsv=text).examples("train")
     with pytest.raises(UserError, match="the column label says which texts belong together"):
         task(train__tsv=text).examples("train")
     with pytest.raises(UserError, match="no row has label=yes"):
