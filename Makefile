@@ -50,7 +50,8 @@ ANY_BACKEND := $(addprefix official_bert/test_,any_backend checkpoints_embedded 
 	model_predict objectives window_pooling) experiments/training/step/test_training_steps
 test-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) \
-		tests/beyond/without_tensorflow tests/beyond/common/test_objectives_of_guests.py
+		tests/beyond/without_tensorflow tests/beyond/common/test_objectives_of_guests.py \
+		tests/beyond/sentence_vectors/test_losses.py
 
 # Without TensorFlow or JAX: the library on PyTorch, in the version of the extra `peers`.
 test-torch: .venv-torch/stamp

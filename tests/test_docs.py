@@ -18,6 +18,7 @@ from experiments.training.settings.config_files import load_config
 from official_bert import export
 from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
 from official_bert.common.errors import UserError
+from tests import guests
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -58,15 +59,10 @@ def test_docstrings(module):
     assert tried and not failed
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "text_to_table",
-        "sentence_similarity",
-        "own_model",
-        "words_in_context",
-    ],
-)
+NOTEBOOKS = ("text_to_table", "sentence_similarity", "own_model", "words_in_context")
+
+
+@pytest.mark.parametrize("name", guests.names(NOTEBOOKS, (*NOTEBOOKS, "sentence_vectors")))
 def test_notebooks(name, folders):
     cells = json.loads((DOCS / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

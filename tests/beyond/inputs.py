@@ -59,6 +59,9 @@ TASK_FOLDERS = {
         "index.noun": "a n 2 1 @ 2 2 00000002 00000001\nb n 2 1 @ 2 2 00000002 00000001\n",
         "data.noun": '00000001 03 n 02 a 0 b 0 000 | c d; "e a b"\n'
                      '00000002 03 n 02 a 0 b 0 000 | c; "a b as"; "c b"\n'},
+    "sentence_vectors": {
+        "train.tsv": "anchor\tpositive\tnegative\na b\tc d\te\ne\tb a\t\n",
+        "dev.tsv": "sentence1\tsentence2\tscore\na b\tc d\t0.5\ne\tb a\t1\n"},
     "text_to_text": {"train.tsv": _PAIRS, "dev.tsv": _PAIRS},
 }  # fmt: skip
 

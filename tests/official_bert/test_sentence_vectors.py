@@ -151,6 +151,29 @@ def test_a_model_folder_keeps_what_it_can(written, tmp_path):
     assert without.embed(TEXTS, "mean").shape == (4, 8)
 
 
+@pytest.mark.parametrize("poolings", [["cls"], ["max", "mean"], ["mean", "cls"]])
+def test_an_export_to_hugging_face_keeps_how_vectors_are_made(written, tmp_path, poolings):
+    steps = [("Normalize", "2")] if poolings == ["cls"] else []
+    made = written(
+        {"pooling_mode": poolings, "include_prompt": False}, steps, lower=True,
+        prompts={"q": "query: "}, default="q",
+    )  # fmt: skip
+    loaded = ob.load(made)
+    out = tmp_path / "out"
+    parts = loaded.model, loaded.tokenizer, loaded.settings
+    assert not huggingface.export_huggingface(out, *parts)
+    again = ob.load(out)
+    assert again.vectors == loaded.vectors and again.settings["max_seq_length"] == LENGTH
+    np.testing.assert_array_equal(again.embed(TEXTS), loaded.embed(TEXTS))
+    folder = written({}, [("Dense", "2_Dense")])
+    dense(folder, "2_Dense", 4)
+    with_dense = ob.load(folder)
+    parts = with_dense.model, with_dense.tokenizer, with_dense.settings
+    (note,) = huggingface.export_huggingface(tmp_path / "without", *parts)
+    assert "left out: how vectors of texts are made, modules.json (a dense layer to 4" in note
+    assert not (tmp_path / "without" / "modules.json").exists()
+
+
 @pytest.mark.parametrize(
     ("pooling", "steps", "message"),
     [

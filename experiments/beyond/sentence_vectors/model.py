@@ -1,8 +1,8 @@
 """The model that trains sentence vectors (Sentence-BERT, Reimers and Gurevych 2019).
 
 It has no weights of its own: an encoder reads each text of an example by itself, its tokens'
-vectors are pooled, and a loss compares the pooled vectors by their cosines. What it leaves is the
-encoder, with a note of how its vectors are made.
+vectors are pooled, and a loss compares the pooled vectors by their cosines. It leaves the encoder,
+with a note of how its vectors are made.
 """
 
 import keras

@@ -14,7 +14,7 @@ class SentenceOptions(Options):
     # One of `POOLINGS`; "": that of the model (a folder of sentence-transformers says it), else the
     # mean.
     pooling: str = ""
-    # What cosines are divided by before the softmax; sentence-transformers' `scale` is 1 / 0.05.
+    # Cosines are divided by it before the softmax; sentence-transformers' `scale` is 1 / 0.05.
     temperature: float = 0.05
 
     def __post_init__(self):

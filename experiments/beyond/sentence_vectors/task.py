@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 
 from data_prep.tasks import metrics, split_files
-from data_prep.tasks.files import look
+from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from experiments.beyond.sentence_vectors.options import SentenceOptions
@@ -210,7 +210,7 @@ class SentenceVectorsTask(SplitTask):
         wanted = self.wanted
         if not self.text_b_column:
             wanted = ((self.text_column,),) if self.text_column else (*_PAIRS, *_ALONE)
-        return look.look(
+        return formats.detect_format(
             path,
             wanted,
             optional=self.optional,

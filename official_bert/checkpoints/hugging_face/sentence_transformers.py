@@ -94,9 +94,12 @@ def write(folder: Path, vectors: SentenceVectors, width: int, longest: int) -> N
         }
         for number, (name, place) in enumerate(zip(names, places, strict=True))
     ]
-    pooling: dict[str, Any] = {
+    flags: dict[str, Any] = {flag: mode in vectors.poolings for flag, mode in _FLAGS.items()}
+    if tuple(mode for flag, mode in _FLAGS.items() if flags[flag]) != vectors.poolings:
+        flags = {"pooling_mode": list(vectors.poolings)}  # flags would join them in another order
+    pooling = {
         "word_embedding_dimension": width,
-        **{flag: mode in vectors.poolings for flag, mode in _FLAGS.items()},
+        **flags,
         "include_prompt": vectors.include_prompt,
     }
     for place in places[1:]:

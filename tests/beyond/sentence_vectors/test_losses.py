@@ -105,8 +105,7 @@ def test_two_dropouts_of_one_text_differ_and_are_found_again(encoder, batch):
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_absent_texts_leave_finite_gradients(encoder, batch, pooling):
-    import tensorflow as tf
-
+    tf = pytest.importorskip("tensorflow")
     model = SentenceEncoder(encoder, poolings=(pooling,))
     with tf.GradientTape() as tape:
         ((total, weight),) = model.loss_terms(batch, model(batch)).values()

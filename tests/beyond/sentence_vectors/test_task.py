@@ -84,7 +84,7 @@ def test_rows_of_one_value_are_kept_and_labels_are_not_guessed(task):
     scored = task({"keep": "label=entailment"}, dev__tsv=SCORED)
     assert len(scored.examples("dev")) == 2
     with pytest.raises(UserError, match="no column kind"):
-        task({"keep": "kind=entailment"}, train__tsv=text).examples("train")
+        task({"keep": "kind=x", "train_file": "t.csv"}, t__csv=TRIPLETS).examples("train")
     with pytest.raises(UserError, match="the column label says which texts belong together"):
         task(train__tsv=text).examples("train")
     with pytest.raises(UserError, match="no row has label=yes"):
@@ -131,7 +131,7 @@ def test_scores_by_hand_and_a_model_that_says_the_same_of_all(task):
     examples = made.examples("dev")
     vectors = [np.array([[1, 0], x], float) for x in ([1, 0], [0, 1], [1, 1])]
     found = made.predictions(examples, None, {"vectors": vectors})
-    # Of cosines 1, 0 and 0.7 to every first text, the right ones are first, last and second.
+    # The right ones have cosines 1, 0 and 0.7 to every first text: first, last and second.
     assert [one["rank"] for one in found] == [1, 3, 2]
     scores = made.score(examples, found)
     expected = {"mrr": (1 + 1 / 3 + 1 / 2) / 3, "recall_at_1": 1 / 3, "recall_at_10": 1}
