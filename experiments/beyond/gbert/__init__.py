@@ -12,6 +12,9 @@ EXTENSION = Extension(
         "gbert-no-graph": "experiments.beyond.gbert.start:GBert",
         "gbert-no-pretraining": "experiments.beyond.gbert.start:GBert",
         "gbert-neither": "experiments.beyond.gbert.start:GBert",
+        "gbert-last-visit": "experiments.beyond.gbert.baselines:VisitBaseline",
+        "gbert-linear-medications": "experiments.beyond.gbert.baselines:VisitBaseline",
+        "gbert-linear": "experiments.beyond.gbert.baselines:VisitBaseline",
     },
     recipes={
         "gbert": "experiments.beyond.gbert.recipe:get_config",

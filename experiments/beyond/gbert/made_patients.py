@@ -123,14 +123,17 @@ def _code(category, split, categories, hidden, draw) -> str:
 
 
 def _best(folder, made) -> dict[str, float]:
-    """Return the scores of whoever knows every patient's illnesses."""
-    task = Visits(str(folder))
-    answers = [
-        {"visits": [{"medications": known,
-                     "probabilities": [KEPT if m in known else NOISE for m in task.medications]}]
-         * (len(patient.visits) - 1)}
-        for patient, known in made
-    ]  # fmt: skip
+    """Return the scores of whoever knows every patient's illnesses.
+
+    Average precision counts equal probabilities as one step: they are parted by the codes' order,
+    as those of any model are by chance.
+    """
+    task, answers = Visits(str(folder)), []
+    for patient, known in made:
+        shares = [KEPT if m in known else NOISE for m in task.medications]
+        parted = [share - 1e-6 * place for place, share in enumerate(shares)]
+        one = {"medications": known, "probabilities": parted}
+        answers.append({"visits": [one] * (len(patient.visits) - 1)})
     return task.score([patient for patient, _ in made], answers)
 
 

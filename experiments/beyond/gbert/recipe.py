@@ -7,9 +7,9 @@ out: gbert-no-graph, gbert-no-pretraining, gbert-neither. The paper's table besi
 
     python -m experiments.ablate --config=gbert:cpu --config.data_dir=FOLDER --workdir=runs/table
 
-sets the four side by side, where FOLDER holds `patients`. Scales: finetune (the paper's sizes), cpu
-(64 wide, forty epochs, five seeds a row, about four minutes of a core a model), smoke (one seed,
-one epoch).
+sets the four side by side, with baselines that have no network (`baselines`), where FOLDER holds
+`patients`. Scales: finetune (the paper's sizes), cpu (64 wide, forty epochs, five seeds a row,
+about four minutes of a core a model), smoke (one seed, one epoch).
 
 Expected: see experiments/results/PLAN.md.
 """
@@ -41,6 +41,11 @@ FINETUNE = FinetuneConfig(
     save_model=False,
 )
 _LABELS = ("G-BERT", "without graph", "without pre-training", "without both")
+_BASELINES = {
+    "last visit": "gbert-last-visit",
+    "linear, medications": "gbert-linear-medications",
+    "linear": "gbert-linear",
+}
 _COLUMNS = {"F1": "f1", "Jaccard": "jaccard", "PR-AUC": "pr_auc"}
 
 
@@ -62,6 +67,7 @@ def _table(scale: str, config: FinetuneConfig, seeds: tuple[int, ...]) -> Ablati
         Variant(label, seeds=seeds, checkpoint=name)
         for label, name in zip(_LABELS, NAMES, strict=True)
     ]
+    variants += [Variant(label, checkpoint=name) for label, name in _BASELINES.items()]
     whole, *others = _LABELS
     what = ("the graph above its codes", "pre-training on single visits", "both")
     return Ablation(
@@ -70,7 +76,7 @@ def _table(scale: str, config: FinetuneConfig, seeds: tuple[int, ...]) -> Ablati
         scale=scale,
         variants=tuple(variants),
         columns=tuple(Column(label, config, metric) for label, metric in _COLUMNS.items()),
-        rows=tuple(Row(label, label) for label in _LABELS),
+        rows=tuple(Row(label, label) for label in (*_LABELS, *_BASELINES)),
         claims=tuple(
             Claim(other, f"G-BERT gains from {gain}", "4.3", each(_COLUMNS, whole, other))
             for other, gain in zip(others, what, strict=True)

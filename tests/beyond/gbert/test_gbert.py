@@ -9,9 +9,9 @@ import pytest
 
 from data_prep.tasks import get_task
 from experiments import ablate, finetune
-from experiments.beyond.gbert import made_patients
+from experiments.beyond.gbert import baselines, made_patients, recipe
 from experiments.beyond.gbert import start as gbert
-from experiments.beyond.gbert.task import set_scores
+from experiments.beyond.gbert.task import Patient, set_scores
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import preflight
@@ -177,10 +177,37 @@ def test_a_diagnosis_above_others_is_told_apart(tmp_path):
         gbert.Codes(task, [(("C1",), ())])
 
 
-def test_a_table_of_four_rows(patients):
+def test_baselines_by_hand(patients):
+    """The visit before has its medications for certain; a regression learns what always follows."""
+    task = get_task("visits", str(patients[0]))
+    one, other = task.medications[:2]
+    visits = ((("d",), (one,)), (("e",), (one, other)), (("d",), ()))
+    asked = [Patient("1", visits), Patient("2", visits[:2])]
+    logits = baselines.last_visit(task, asked)
+    given = np.zeros((3, len(task.medications)))
+    given[[0, 1, 1, 2], [0, 0, 1, 0]] = 1
+    np.testing.assert_array_equal(logits > 0, given > 0)
+    # "e" brings `one` and `other`, "d" nothing: the diagnoses tell, the medications do not.
+    train = [Patient(str(i), (((), ()), (("e",), (one, other)), (("d",), ()))) for i in range(8)]
+    asked = [Patient("1", (((), ()), (("e",), ())))]
+    with_diagnoses = baselines.linear(task, train, True)(asked)[0]
+    assert with_diagnoses[0] > 0.5 and (with_diagnoses[2:] < -10).all()
+    assert abs(baselines.linear(task, train, False)(asked)[0, 0]) < with_diagnoses[0]
+
+
+@pytest.mark.parametrize("name", ["gbert-last-visit", "gbert-linear", "gbert-linear-medications"])
+def test_a_baseline_runs_without_steps(config, tmp_path, name):
+    results = finetune.run(dataclasses.replace(config, model=name), tmp_path, progress=False)
+    assert results["steps"] == 0 and results["dev"]["f1"] > results["baseline"]["f1"]
+
+
+def test_a_table_of_seven_rows(patients):
     table = load_config("gbert:smoke", {"data_dir": str(patients[0].parent)})
     made = plan(table)
-    assert sorted(cell.config["model"] for cell in made.cells) == sorted(gbert.NAMES)
+    assert sorted(cell.config["model"] for cell in made.cells) == sorted(
+        [*gbert.NAMES, *recipe._BASELINES.values()]
+    )
     assert {len(claim.comparisons) for claim in table.claims} == {3}
-    assert {len(runs) for runs in plan(load_config(
-        "gbert:cpu", {"data_dir": str(patients[0].parent)})).runs.values()} == {5}  # fmt: skip
+    runs = plan(load_config("gbert:cpu", {"data_dir": str(patients[0].parent)})).runs
+    assert {len(some) for (row, _), some in runs.items() if row in recipe._LABELS} == {5}
+    assert {len(some) for (row, _), some in runs.items() if row in recipe._BASELINES} == {1}

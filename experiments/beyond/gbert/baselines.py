@@ -1,0 +1,84 @@
+"""Answers to G-BERT's task without a network, as the first that a reader would try.
+
+`model="gbert-last-visit"` gives the medications of the visit before. `model="gbert-linear"` asks a
+logistic regression for each medication, of scikit-learn with its default settings: it reads the
+diagnoses of this visit, and of all visits before it the share that had each diagnosis and each
+medication. `model="gbert-linear-medications"` reads those medications alone.
+"""
+
+import numpy as np
+
+from experiments.training.finetuning.one_shot_models import OneShotModel
+
+_CERTAIN = 20.0  # the logit of a medication that is given, or is not
+
+
+class VisitBaseline(OneShotModel):
+    """The last visit's medications, or a linear model."""
+
+    head, does = "medications", "reads visits"
+    repeats = False
+
+    def learn(self, config, task, train, logged):
+        if config.model == "gbert-last-visit":
+            return lambda asked: task.predictions(asked, [], {"logits": last_visit(task, asked)}), 0
+        logits = linear(task, train, config.model == "gbert-linear")
+        return lambda asked: task.predictions(asked, [], {"logits": logits(asked)}), 0
+
+    def planned_flops(self, config, bert, train_examples, dev_examples):
+        return 0.0
+
+
+def last_visit(task, patients) -> np.ndarray:
+    """Return logits [visits asked for, medications], high for those of the visit before."""
+    before = [given for p in patients for _, given in p.visits[:-1]]
+    return _CERTAIN * (2 * _shares([[given] for given in before], task.medications) - 1)
+
+
+def linear(task, train, with_diagnoses: bool):
+    """Fit the regressions on all training visits but a patient's first.
+
+    Returns: function of patients -> logits [visits asked for, medications].
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    diagnoses = sorted({d for p in train for ds, _ in p.visits for d in ds})
+
+    def features(patients):
+        asked = [(p.visits[:i], p.visits[i]) for p in patients for i in range(1, len(p.visits))]
+        parts = [_shares([[ms for _, ms in before] for before, _ in asked], task.medications)]
+        if with_diagnoses:
+            parts.append(_shares([[ds for ds, _ in before] for before, _ in asked], diagnoses))
+            parts.append(_shares([[now] for _, (now, _) in asked], diagnoses))
+        return np.concatenate(parts, axis=1)
+
+    read = features(train)
+    given = [[ms] for p in train for _, ms in p.visits[1:]]
+    labels = _shares(given, task.medications).T  # [medications, visits]
+    models = [
+        LogisticRegression(max_iter=1000).fit(read, of) if 0 < of.sum() < len(of) else None
+        for of in labels
+    ]
+
+    def logits(patients):
+        asked = features(patients)
+        always = [_CERTAIN * (2 * of[0] - 1) * np.ones(len(asked)) for of in labels]
+        found = [
+            m.decision_function(asked) if m else a for m, a in zip(models, always, strict=True)
+        ]
+        return np.stack(found, axis=1)
+
+    return logits
+
+
+def _shares(visits: list, codes: list[str]) -> np.ndarray:
+    """Return float64 [rows, codes]: of several visits' sets of codes a row, the share with each.
+
+    Codes that are not listed do not count.
+    """
+    place = {code: i for i, code in enumerate(codes)}
+    found = np.zeros((len(visits), len(codes)))
+    for row, sets in zip(found, visits, strict=True):
+        for one in sets:
+            np.add.at(row, [place[code] for code in one if code in place], 1 / len(sets))
+    return found
