@@ -1,7 +1,7 @@
-"""A run from its folder: begins one, continues one, or returns the results of a finished one.
+"""Runs: `pretrain` and `finetune` begin one, continue one, or return a finished one's results.
 
-The light front of `pretrain_run` and `finetune_run`: wrong options and finished runs are answered
-without loading TensorFlow.
+They are the light front of `pretrain_run` and `finetune_run`: for wrong options and finished runs
+they do not load TensorFlow.
 """
 
 import contextlib
@@ -19,20 +19,19 @@ from official_bert.common.errors import UserError
 
 
 def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None, lock=None):
-    """One pre-training run; continues an interrupted one, returns the results of a finished one.
+    """Pre-train: begin a run, continue an interrupted one, or return a finished one's results.
 
     Args:
       config: PretrainConfig.
       workdir: the run's folder.
       progress: show a progress line on stderr.
       overwrite: rename a folder with an earlier run to NAME.~1~, and begin anew.
-      began: `time.perf_counter()` of when the command began; the log says when the first step was
-        done, counted from there.
+      began: `time.perf_counter()` of when the command began; the log reports the time from then to
+        the first step.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
 
     Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
-      value} of the last phase, "baseline" of knowing only how frequent pieces are, "curve",
-      "model", ...
+      value} of the last phase, "baseline" of word frequencies alone, "curve", "model", ...
     Raises:
       UserError: wrong configuration or data, or `workdir` holds a run with other options or data.
       FloatingPointError: the loss is no longer finite.
@@ -48,7 +47,7 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
 
 
 def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None):
-    """One fine-tuning run; continues an interrupted one, returns the results of a finished one.
+    """Fine-tune: begin a run, continue an interrupted one, or return a finished one's results.
 
     Args:
       config: FinetuneConfig.
@@ -78,7 +77,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
 
 def _continue(config, workdir, progress, overwrite, check, start, lock):
     check_outputs(_inputs(config), work=[workdir])
-    # An earlier run's folder is not renamed for one that cannot begin.
+    # Check first: an earlier run's folder is not renamed for a run that cannot begin.
     checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":

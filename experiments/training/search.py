@@ -1,4 +1,5 @@
-"""A search over hyper-parameters: one run a combination, one table, the best on dev first."""
+"""A search over hyper-parameters: a run for each combination, and a table of them, the best
+first."""
 
 import itertools
 import re
@@ -14,9 +15,10 @@ from official_bert.common.paths import local_path
 
 
 def parse(text, config):
-    """ "learning_rate=5e-5,3e-5;seed=1,2" -> {"learning_rate": [5e-5, 3e-5], "seed": [1, 2]}.
+    """Return {"learning_rate": [5e-5, 3e-5], "seed": [1, 2]} of
+    "learning_rate=5e-5,3e-5;seed=1,2".
 
-    Fields inside others have a path: "task_options.truncation=head,tail".
+    Inner fields are named by a path: "task_options.truncation=head,tail".
 
     Raises:
       UserError: a field is unknown or a value is not of its type.
@@ -44,7 +46,7 @@ def run(config, workdir, grid, progress=True, overwrite=False):
     Args:
       config: FinetuneConfig that the combinations change.
       workdir: folder with one run's folder a combination, and search.json.
-      grid: dict of field -> list of values. Runs that differ in `seed` only are averaged.
+      grid: dict of field -> list of values; runs that differ only in `seed` are averaged.
       overwrite: rename an earlier search, and earlier runs, to NAME.~1~ first.
 
     Returns: {"best": {...}, "rows": [{fields..., "mean", "spread", "runs"}, ...]}, the best first.

@@ -25,7 +25,7 @@ def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "")
     """Return the results of an ablation as far as its cells are finished.
 
     Args:
-      command: how to run it again, for the caption.
+      command: the command that runs it again, for the report.
     """
     statuses = grid.statuses()
     finished = [status.result for status in statuses.values() if status.state == FINISHED]
@@ -81,14 +81,14 @@ def _baselines(ablation, plan, statuses) -> dict[str, float]:
 
 
 def _exported(result: dict, folder: Path) -> dict:
-    """Return the path as one would type it here, since reports are passed on."""
+    """Return an export's result, its path relative to the working folder where it lies inside."""
     path, here = folder / result["saved_model"], Path.cwd()
     return result | {"saved_model": str(path.relative_to(here) if here in path.parents else path)}
 
 
 def _collect(ablation, plan, grid, statuses):
-    """Return (runs of each table cell, the names of their folders, chosen setting of a search,
-    reasons of holes)."""
+    """Return {(row, column): value} of runs, names of their folders, settings chosen by a search,
+    holes."""
     runs: dict[tuple[str, str], list[Run]] = {}
     folders: dict[tuple[str, str], list[str]] = {}
     chosen: dict[tuple[str, str], dict] = {}
@@ -154,7 +154,8 @@ def _scores(runs: list[Run], folders: list) -> results.Scores:
 
 
 def _differs(ablation: Ablation, row: Row) -> list[str]:
-    """List what the row's configuration changes in that of the first row, a line a field."""
+    """List the fields in which the row's configuration differs from the first row's, a line
+    each."""
     first, variant = (ablation.variant(r.variant) for r in (ablation.rows[0], row))
     if variant.random_init:
         return ["random weights in place of pre-training"]
@@ -168,7 +169,8 @@ def _differs(ablation: Ablation, row: Row) -> list[str]:
 
 
 def _settings(ablation: Ablation, variant) -> dict[str, Any]:
-    """Return the fields of a variant's pre-training, with those of its records for their names."""
+    """Return the fields of a variant's pre-training, the names of its records replaced by their
+    fields."""
     settings = to_dict(variant.pretrain) if variant.pretrain else {}
     made = {spec.name: to_dict(spec) | {"name": ""} for spec in ablation.records}
     for phase in settings.get("phases", ()):
@@ -210,7 +212,7 @@ def _column(column: Column, plan, statuses) -> results.Column:
 
 
 def _scale_facts(ablation, plan, statuses) -> results.Facts:
-    """Return what the caption says about models, steps, tokens and text."""
+    """Return the facts of the caption: models, steps, tokens and text."""
     models = []
     for variant in ablation.variants:
         training = shape = None
@@ -255,8 +257,7 @@ def _scale_facts(ablation, plan, statuses) -> results.Facts:
 
 
 def _checkpoint_name(checkpoint: str) -> str:
-    """Return the end of a path: where a machine keeps its checkpoints is of no interest to
-    readers."""
+    """Return the last two parts of a path, since readers need not know where a machine keeps it."""
     return "/".join(Path(checkpoint).parts[-2:])
 
 
@@ -277,8 +278,7 @@ def _curves(ablation, runs) -> list[results.Curve]:
 
 
 def _pretraining_curves(plan, statuses) -> list[results.LossCurve]:
-    """Return the loss in predicting pieces of every pre-training (without such an objective that of
-    its first one), on training and held-out text."""
+    """Return the loss of every pre-training's first objective, on training and on held-out text."""
     curves = []
     for (name, seed), cell in plan.pretrains.items():
         result = statuses[cell].result or {}
@@ -293,7 +293,7 @@ def _pretraining_curves(plan, statuses) -> list[results.LossCurve]:
 
 
 def _wall_seconds(finished: list[dict]) -> float:
-    """Return time in which at least one cell was at work; pauses between calls do not count."""
+    """Return the seconds in which at least one cell was at work, without pauses between calls."""
     spans = sorted((result["ended"] - result["seconds"], result["ended"]) for result in finished)
     total, end = 0.0, 0.0
     for first, last in spans:

@@ -35,7 +35,8 @@ class PaperTable:
 
 
 def _table(name, title, section, split, columns, rows) -> PaperTable:
-    """Return rows as in the paper, one tuple of numbers each; None where it prints none."""
+    """Return a PaperTable; `rows`: label -> a number for each column, None where the paper has
+    none."""
     named = {}
     for label, numbers in rows.items():
         if len(numbers) != len(columns):

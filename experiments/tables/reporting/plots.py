@@ -22,7 +22,7 @@ PAPER = "#fdfcf9"  # the page's background
 
 
 def figures(results: Results) -> dict[str, tuple[str, str]]:
-    """name -> (caption, SVG) of every figure that the results have data for."""
+    """Return {name: (caption, SVG)} of every figure that the results have data for."""
     found = {}
     scores, gaps = ([c for c in results.curves if _of_gaps(c) == way] for way in (False, True))
     if any(curve.points for curve in scores):
@@ -54,7 +54,7 @@ def figures(results: Results) -> dict[str, tuple[str, str]]:
 
 
 def pyplot():
-    """matplotlib.pyplot with the look of the reports."""
+    """Return matplotlib.pyplot with the look of the reports."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -132,7 +132,7 @@ def _of_gaps(curve) -> bool:
 
 
 def _gaps_of(curve, results) -> list[tuple[int, Finding]]:
-    """Return (steps, the claim's finding) of the points of a line of gaps that were judged."""
+    """Return (steps, the claim's finding) of those points of a curve of gaps that were judged."""
     judged = {
         (asked.column, asked.better, asked.worse): finding
         for verdict in results.verdicts
@@ -144,7 +144,7 @@ def _gaps_of(curve, results) -> list[tuple[int, Finding]]:
 
 
 def _gaps(curves, results) -> str:
-    """Draw a panel a column, a line two rows, their difference against steps."""
+    """Draw differences of rows against steps: a panel for each column, a line for each two rows."""
     plt = pyplot()
     labels = list(dict.fromkeys(curve.label for curve in curves))
     columns = list(dict.fromkeys(curve.column for curve in curves))
@@ -185,7 +185,7 @@ def _gaps(curves, results) -> str:
 
 
 def _figure5(curves) -> str:
-    """Draw a panel a column, a line a way to pre-train."""
+    """Draw scores against steps: a panel for each column, a line for each way to pre-train."""
     plt = pyplot()
     labels = list(dict.fromkeys(curve.label for curve in curves))
     columns = list(dict.fromkeys(curve.column for curve in curves))
@@ -216,7 +216,7 @@ def _figure5(curves) -> str:
 
 
 def _perplexity_against_scores(results) -> str | None:
-    """Table 6: one point a model and task."""
+    """Draw Table 6: one point for each model and task; None without data."""
     heldout = next(
         (c.label for c in results.columns if "perplexity" in c.metric and c.heldout),
         None,
@@ -254,7 +254,7 @@ def _perplexity_against_scores(results) -> str | None:
 
 
 def _smooth(values: list[float], weight: float = 0.6) -> list[float]:
-    """Exponential moving average that starts unbiased."""
+    """Return the exponential moving average, without bias at its start."""
     smoothed, average, total = [], 0.0, 0.0
     for value in values:
         average = weight * average + (1 - weight) * value
@@ -269,7 +269,7 @@ _LINE_INCHES = 0.46  # narrow and with labels above the bars: readable on a phon
 
 
 def forests(results: Results) -> dict[str, str]:
-    """ "claimN" -> SVG of every claim that has an effect."""
+    """Return {"claimN": SVG} of every claim that has an effect."""
     found = {}
     for number, verdict in enumerate(results.verdicts, 1):
         if any(finding.effect for finding in verdict.findings):
@@ -278,7 +278,7 @@ def forests(results: Results) -> dict[str, str]:
 
 
 def beside_the_paper(results: Results) -> dict[str, tuple[str, str]]:
-    """ "paper" -> (caption, SVG) of the differences in points that the paper prints too."""
+    """Return {"paper": (caption, SVG)} of the differences in points that the paper prints too."""
     found = comparisons(results.verdicts)
     shown = [f for f in found if f.paper_effect is not None and f.unit == "points" and f.effect]
     caption = (
@@ -335,10 +335,9 @@ def _draw(axes, results, finding, height) -> None:
 
 
 def _by_pretraining(results: Results, asked: Comparison) -> list[float]:
-    """Return the effect of each pre-training seed alone, where there are several; differences of
-    scores.
+    """Return the effect of each pre-training seed alone, a difference of scores; none for one seed.
 
-    A row with one seed, such as a checkpoint, stands beside each of the other's.
+    A row with one seed, such as a checkpoint, is compared with each seed of the other.
     """
     if asked.whole or not next(c for c in results.columns if c.label == asked.column).percent:
         return []
@@ -353,7 +352,7 @@ def _by_pretraining(results: Results, asked: Comparison) -> list[float]:
 
 
 def _means(scores: Scores) -> dict[int, float]:
-    """Pre-training seed -> mean over the restarts of fine-tuning."""
+    """Return {pre-training seed: mean over the restarts of fine-tuning}."""
     runs: dict[int, list[float]] = {}
     for seed, _, value in scores.values:
         runs.setdefault(seed, []).append(value)

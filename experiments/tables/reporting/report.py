@@ -1,9 +1,9 @@
 """The report of an ablation: three lines, the scores beside the paper's, the claims, the plots.
 
-`write` makes report.md with plots/ from results, and wraps it as report.html (one file, nothing to
-load from elsewhere); `experiments.ablate` calls it at its end, `experiments.report` draws it again.
-`write_overview` sets the claims of several tables side by side: one line a claim, one column a
-scale.
+`write` makes report.md with plots/ from results, and the same as report.html (one file, which loads
+nothing from elsewhere). `experiments.ablate` calls it at its end, `experiments.report` calls it
+again later. `write_overview` sets the claims of several tables side by side: one line a claim, one
+column a scale.
 """
 
 import re
@@ -55,7 +55,7 @@ def write(results: Results, folder: str | Path) -> dict[str, str]:
     of the first three.
 
     Args:
-      folder: of a table, which the command holds: earlier ones are replaced.
+      folder: of a table, locked by the command; earlier files in it are replaced.
     """
     from experiments.tables.reporting import plots
 
@@ -81,7 +81,7 @@ def html(text: str, drawings: dict[str, str]) -> str:
     """Return the Markdown report as one page.
 
     Args:
-      drawings: name -> SVG of "plots/NAME.svg", which are put into the page.
+      drawings: name -> SVG of "plots/NAME.svg"; the page contains them.
     """
     from markdown_it import MarkdownIt
     from markdown_it.common.utils import escapeHtml
@@ -150,7 +150,7 @@ def _differences(results) -> str:
 
 
 def _where(verdict: Verdict) -> str:
-    """Return where a paper makes a claim, if one does."""
+    """Return the section where the paper makes a claim, in brackets; "" if it does not."""
     return f" (section {verdict.claim.section})" if verdict.claim.section else ""
 
 
@@ -213,7 +213,7 @@ def _list(items: Sequence[str]) -> list[str]:
 
 
 def write_overview(folder: Path, overwrite: bool = False) -> str:
-    """Write `folder`/claims.md, unless it says the same already; returns its text.
+    """Write `folder`/claims.md, unless it has this text already; return the text.
 
     Raises:
       UserError: there is another one, and `overwrite`, which renames it, is false.
@@ -266,7 +266,7 @@ def _cell(verdict: Verdict | None) -> str:
 
 
 def _asked(tables) -> list[str]:
-    """Return how many questions were asked in all, and what a correction for all of them leaves."""
+    """Return sentences on the number of all claims, and on those that a joint correction leaves."""
     planned, exploratory, tested, where = [], [], [], {}
     for name, results in ((name, one) for name, runs in tables.items() for one in runs):
         of_table = wording.apart(results.verdicts)
@@ -294,8 +294,10 @@ def _asked(tables) -> list[str]:
 
 
 def _deciding(verdict: Verdict) -> float:
-    """Return the p value that a claim's verdict hangs on: of the comparison that refutes it best,
-    or of the weakest of those that bear it out."""
+    """Return the p value that decides a claim.
+
+    It is the smallest of the comparisons that refute it, or the largest of those that support
+    it."""
     refuted = verdict.verdict == NOT_REPRODUCED
     kind = NOT_REPRODUCED if refuted else REPRODUCED
     values = [wording.p_of(f) for f in verdict.findings if f.verdict == kind]

@@ -16,8 +16,7 @@ MASKS_MARK = "\N{DAGGER}"
 
 
 def yardstick(results: Results) -> Row:
-    """Return the row that the others are compared with: the paper prints its tables with it
-    first."""
+    """Return the row that the others are compared with: the first one, as in the paper's tables."""
     rows = results.rows
     return next((row for row in rows if not row.reference), rows[0])
 
@@ -55,7 +54,7 @@ def scores(results: Results, with_differences: bool = False) -> list[list[str]]:
 
 
 def differences(results: Results) -> list[list[str]]:
-    """Each row less the first, ours beside the paper's; empty where the paper has none to show."""
+    """Return each row less the first, ours beside the paper's; empty where the paper has none."""
     first = yardstick(results)
     others = [row for row in results.rows if row is not first]
     columns = [
@@ -92,9 +91,9 @@ def claims(results: Results) -> list[list[str]]:
 
 
 def findings(verdict: Verdict) -> list[list[str]]:
-    """List the comparisons of a claim: ours, the paper's, what could have been seen, the verdict.
+    """List the comparisons of a claim: our effect, the paper's, the detectable one, the verdict.
 
-    Columns of which nothing is known are left out.
+    Empty columns are left out.
     """
     others = METHODS if verdict.verdict != NOT_DECIDED else ()
     rows = [["comparison", "ours [95 %]", *others, "the paper's", "detectable", "p", "verdict"]]
@@ -124,7 +123,7 @@ def _papers(finding: Finding) -> str:
 
 
 def pretrainings(results: Results) -> list[list[str]]:
-    """Every pre-training: its shape, steps and minutes, and what it reached on held-out text."""
+    """List every pre-training: its shape, steps and minutes, and its scores on held-out text."""
     rows = [[
         "", "L / H / A", "steps", "tokens", "minutes", "held-out loss (frequencies alone)",
         "perplexity", "NSP accuracy (majority)",
@@ -171,9 +170,9 @@ def every_run(results: Results) -> list[list[str]]:
 
 
 def _difference(results, row, column) -> tuple[float | None, float | None]:
-    """(ours, the paper's): the row's number less that of the first row.
+    """Return (ours, the paper's) of the row's number less that of the first row.
 
-    With another data set's number there is nothing to compare.
+    The paper's number on another data set does not compare, so it is None.
     """
     cell, base = (r.cells[column.label] for r in (row, yardstick(results)))
     ours = cell.scores.mean - base.scores.mean if cell.scores and base.scores else None
@@ -217,8 +216,7 @@ def _beside_baseline(cell, column, results) -> str:
 
 
 def _masks(results, row) -> tuple:
-    """Return the records, with their masks, and the loss that a row's held-out loss is a mean
-    over."""
+    """Return (records, name of the loss) of a row's held-out loss: equal for rows that compare."""
     made = results.model(row).pretraining
     return (made.records, next(iter(made.heldout_baseline or [""]))) if made else ()
 

@@ -29,14 +29,15 @@ def heading(results: Results) -> str:
 
 
 def name_of(table: str) -> str:
-    """ "Table 5" of "table5"."""
+    """Return "Table 5" for "table5"."""
     name = table.replace("table", "Table ").replace("figure", "Figure ").strip()
     return name[:1].upper() + name[1:]
 
 
 def lead(results: Results) -> list[str]:
-    """At most three lines: verdicts, the paper's sizes, what the open comparisons could show. But
-    for the first line, exploratory claims are left out."""
+    """Return at most three lines: verdicts, sizes beside the paper's, power of open comparisons.
+
+    Exploratory claims are counted in the first line only."""
     planned, exploratory = apart(results.verdicts)
     whose = "of the paper" if results.paper else "of this table"
     groups = {
@@ -67,7 +68,7 @@ def lead(results: Results) -> list[str]:
 
 
 def shown(results: Results) -> list[str]:
-    """Return the claims that were reproduced, and what became of the others, in a sentence each."""
+    """Return a sentence on the reproduced claims and one on the others."""
     planned, _ = apart(results.verdicts)
     reproduced = [v for v in planned if v.verdict == REPRODUCED]
     others = [v for v in results.verdicts if v not in reproduced]
@@ -88,9 +89,10 @@ def apart(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
 
 
 def once(verdicts: list[Verdict]) -> list[Verdict]:
-    """Return the claims of a table without those that another of the same verdict implies, so that
-    nothing is counted twice: the largest model's lead over the smallest follows from one at every
-    step."""
+    """Return a table's claims without those that another one of the same verdict implies.
+
+    So nothing is counted twice: that the largest model beats the smallest follows from a gain at
+    every step in size."""
     kept = list(verdicts)
     for one in reversed(verdicts):
         others = [v for v in kept if v is not one and v.verdict == one.verdict]
@@ -108,13 +110,14 @@ def _implies(other: Claim, one: Claim) -> bool:
 
 
 def _same(step: Comparison, asked: Comparison) -> bool:
-    """Return whether a comparison is the one asked, with its bound or, for gains, a higher one."""
+    """Return whether a comparison is the asked one, with the same margin or (for gains) a higher
+    one."""
     is_enough = step.kind == GREATER and step.margin > asked.margin
     return step == (dataclasses.replace(asked, margin=step.margin) if is_enough else asked)
 
 
 def _leads(steps: Sequence[Comparison], asked: Comparison) -> bool:
-    """Return whether gains lead, step by step, from the asked comparison's worse row to its
+    """Return whether gains lead step by step from the worse row of the asked comparison to the
     better."""
     if asked.kind != GREATER or asked.margin:
         return False
@@ -129,13 +132,12 @@ def _leads(steps: Sequence[Comparison], asked: Comparison) -> bool:
 
 
 def p_of(finding: Finding) -> float | None:
-    """Return the p value that a comparison's verdict hangs on: of its being refuted, where it
-    is."""
+    """Return the p value that decides a comparison: that of its refutation where it is refuted."""
     return finding.refutation if finding.verdict == NOT_REPRODUCED else finding.p
 
 
 def of_claim(verdict: Verdict) -> str:
-    """ "reproduced", "reproduced on 1 of 4 tasks", "open"."""
+    """Return "reproduced", "reproduced on 1 of 4 tasks" or "open"."""
     if not verdict.extent:
         return SHORT[verdict.verdict]
     some, every, things = verdict.extent
@@ -143,13 +145,13 @@ def of_claim(verdict: Verdict) -> str:
 
 
 def depends(verdict: Verdict) -> str:
-    """ ", depends on the method (not by the paired t)"; "" where the verdict does not."""
+    """Return ", depends on the method (not by the paired t)"; "" where the verdict does not."""
     methods = [f"the {method}" for method in verdict.depends_on]
     return f", depends on the method (not by {join(methods)})" if methods else ""
 
 
 def claim(verdict: Verdict) -> str:
-    """Return the text of a claim, which says where it is exploratory."""
+    """Return the text of a claim, marked where it is exploratory."""
     return verdict.claim.text.rstrip(".") + " (exploratory)" * verdict.claim.exploratory
 
 
@@ -203,7 +205,7 @@ def _training(model: Model) -> str:
 
 
 def footer(results: Results) -> str:
-    """Say when and by what the runs were made, and what they cost."""
+    """Say when, with which code and machine, and at which cost the runs were made."""
     found = results.made_by
     made = "; ".join(_origin(one, len(found) > 1) for one in found)
     return (
@@ -228,7 +230,7 @@ def _origin(one: dict, is_one_of_many: bool) -> str:
 
 
 def holes(results: Results) -> list[str]:
-    """Why a cell of the table is empty or short of runs."""
+    """List why cells of the table are empty or lack runs."""
     return [
         f"{row.label}, {label}: {cell.hole}"
         for row in results.rows
@@ -249,7 +251,7 @@ def comparison(asked: Comparison) -> str:
 
 
 def interval(effect: Effect | None, digits: int = 2) -> str:
-    """ "+3.50 [1.25, 5.75]", as much of it as there is."""
+    """Return "+3.50 [1.25, 5.75]", or the mean alone without an interval."""
     if effect is None:
         return ""
     shown = "" if effect.low is None else f" {bounds((effect.low, effect.high), digits)}"
@@ -259,12 +261,12 @@ def interval(effect: Effect | None, digits: int = 2) -> str:
 
 
 def bounds(ends: Sequence[float], digits: int = 2) -> str:
-    """ "[1.25, 5.75]"."""
+    """Return "[1.25, 5.75]"."""
     return f"[{number(ends[0], digits)}, {number(ends[1], digits)}]"
 
 
 def finding(finding: Finding) -> str:
-    """ "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
+    """Return "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
     shown = f"{comparison(finding.comparison)} {interval(finding.effect)}".rstrip()
     return f"{shown}: {finding.reason}"
 

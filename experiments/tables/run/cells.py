@@ -1,8 +1,8 @@
-"""The work of each kind of cell of an ablation; runs in the workers of `grid.py`.
+"""The work of each kind of cell of an ablation, which the workers of `pool.py` do.
 
 A function takes the cell's configuration (paths filled in) and its folder, and returns its result
-as JSON values. All of them continue what an interrupted call left in the folder. Cells that train
-are runs of `experiments.training`, in a folder like any other run's.
+as JSON values. Every function continues what an interrupted call left in the folder. A cell that
+trains is a run of `experiments.training`, and its folder is a run's folder.
 """
 
 import os
@@ -24,7 +24,7 @@ _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 def run_cell(kind: str, config: dict, folder: Path, lock=None) -> dict:
-    """Run one cell of an ablation; `lock`: of its folder, where it is locked."""
+    """Run one cell of an ablation; `lock`: the lock of its folder, if the caller holds it."""
     if kind not in TRAININGS:
         return find("cells", kind, KINDS)(config, Path(folder))
     from experiments.training import runs
@@ -64,7 +64,7 @@ def make_records(config: dict, folder: Path) -> dict:
     )
     heldout = folder / "records" / "heldout"
     if config["heldout"]:
-        # One pass: the same held-out text again with other masks would tell nothing new.
+        # One pass: a second one has the same text with other masks, and tells nothing new.
         once = options | {"dupe_factor": 1, "held_out": 0.0}
         create(config["heldout"], config["vocab"], str(heldout), **settings, **once)
     counts = read_json(heldout / "manifest.json")["counts"]
@@ -131,8 +131,9 @@ KINDS = {
 
 
 def _half_of_the_cores() -> int:
-    """Return the processes that make text or records: half of the cores, since two cells do so side
-    by side before all others. The output does not depend on the number."""
+    """Return the number of processes that make text or records: half of the cores.
+
+    Two such cells run side by side before all others. The output does not depend on the number."""
     return max(1, available_cores() // 2)
 
 
@@ -145,15 +146,15 @@ def _best_label(outputs: dict) -> dict:
 def mix(mnli_dev: str, others: list[str], output: str | Path, own: bool = False) -> dict[str, int]:
     """Make training and dev data for NLI where MNLI's training set is not at hand.
 
-    MNLI's matched dev set is cut in two by premise: one half is the dev set, the other goes into
-    training together with any number of other NLI files. Scores on half of MNLI dev after training
-    on other text are not scores on MNLI: every table that uses this says so. Writes train.tsv and
-    dev.tsv (premise, hypothesis, label) into the folder `output`.
+    MNLI's matched dev set is cut in two by premise. One half is the dev set; the other half trains,
+    with any number of other NLI files. Scores on half of MNLI dev after training on other text are
+    not scores on MNLI, and every table that uses this says so. Writes train.tsv and dev.tsv
+    (premise, hypothesis, label) into the folder `output`.
 
     Args:
       mnli_dev: MNLI's dev_matched.tsv.
       others: TSV files with the columns premise, hypothesis and label, for training.
-      own: replace the folder, which is of an earlier try of the same cell.
+      own: replace the folder, which an earlier try of the same cell left.
 
     Returns: {"train", "dev"} counts of pairs.
     Raises:

@@ -9,7 +9,7 @@ from experiments.training.folder import provenance
 def available_gpus() -> list[str]:
     """Return the NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
 
-    The driver's tool is asked: TensorFlow would take hold of them in the process that asks.
+    The driver's tool lists them: TensorFlow would claim their memory for the process that asks.
     """
     found = provenance.gpus()
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -19,7 +19,7 @@ def available_gpus() -> list[str]:
 
 
 def default_workers() -> int:
-    """Return workers side by side: one a GPU where there are any, else one a core."""
+    """Return the number of workers side by side: one a GPU where there are any, else one a core."""
     return len(available_gpus()) or available_cores()
 
 
@@ -29,8 +29,9 @@ def worker_environment(slot: int, workers: int, gpus: list[str]) -> dict[str, st
     Args:
       slot: which worker, from 0.
       workers: how many run side by side.
-      gpus: of the machine. They are dealt out in turn; where workers outnumber them, some share
-        one, which works since each takes memory as it needs it.
+            gpus: of the machine. They are dealt out in turn; workers that outnumber them share
+              GPUs, which
+        works because each takes memory only as it needs it.
     """
     threads = str(max(1, available_cores() // workers))
     environment = {
@@ -39,14 +40,14 @@ def worker_environment(slot: int, workers: int, gpus: list[str]) -> dict[str, st
         "TF_NUM_INTEROP_THREADS": threads,
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
-        # glibc gives large tensors back to the system after every step, which then has to fill
-        # their pages with zeros anew: up to a quarter of a small model's time.
+        # By default glibc gives large tensors back to the system after every step, and the system
+        # fills their pages with zeros anew: up to a quarter of a small model's time.
         "MALLOC_ARENA_MAX": "1",
         "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
         "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        **os.environ,  # what the user set wins, but for the choice among the GPUs
+        **os.environ,  # what the user set wins, except for the choice of GPUs
     }
     if gpus:
         mine = gpus[slot::workers] or [gpus[slot % len(gpus)]]

@@ -2,11 +2,11 @@
 
 A cell is one piece of work with one result: a vocabulary, a set of records, a pre-training, a
 fine-tuning. Its configuration may refer to a file of another cell as "@NAME//file"; such a cell
-waits for the other. Its folder is a run's folder, named by a key made from what determines the
-result: the number of the folders' format, the configuration, the keys of the cells and the
-fingerprints of the files that it reads. Paths, devices and bookkeeping do not enter, so a result is
-found again wherever the same question is asked. Which code and machine made it stands in
-versions.json, and is compared there (`origins`): a finished cell is never run again.
+waits for the other. Its folder is a run's folder. The folder's name ends in a key, a digest of all
+that determines the result: the format, the configuration, the keys of the cells and the
+fingerprints of the files that it reads. Paths, devices and bookkeeping are not in it, so a result
+is found again wherever the same question is asked. Code and machine are not in it either, for a
+finished cell is never run again: versions.json names them, and `origins` compares them.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import remove
 
 RUNNER = "experiments.tables.run.cells:run_cell"
-FORMAT = 2  # of keys and folders; raised where one of them, or the default of an option, changes
+FORMAT = 2  # of keys and folders; raise it when one of them or an option's default changes
 _KEY = re.compile(r"(v\d+-)?[0-9a-f]{16}$")  # at the end of a folder's name
 
 
@@ -47,15 +47,15 @@ class Cell:
       name: unique and readable, "finetune/QNLI/BERT-1/seed-2".
       kind: chooses the function that runs it.
       config: JSON values; strings that start with "@NAME//" are files of the cell NAME. Options
-        with their defaults are left out, so that keys stay where an option is added.
-      ignored: top-level fields of `config` that do not determine the result (paths, devices);
-        cells that they refer to still do.
+        that have their defaults are left out, so that a new option changes no key.
+      ignored: top-level fields of `config` that are not in the key (paths, devices); cells that
+        they refer to still are.
       fingerprints: digests of what the cell reads from outside the grid.
       cost: estimated seconds, for the order and for `--dry_run`.
-      affinity: cells that share it share compiled steps; a worker prefers them in a row.
+      affinity: cells with the same one share compiled steps; a worker prefers them in a row.
       scored: whether archives keep its result and the scores of its examples.
-      round: cells of a lower one are begun first, so that a table that is stopped is whole in the
-        pre-training seeds that it has; 0 for what all seeds share.
+      round: pre-training seed; cells of a lower one begin first, so that a table that is stopped is
+        complete for its first seeds. 0: cells that all seeds share.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Cell:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the cells that this one refers to, in order of appearance."""
+        """The names of the cells that this one refers to, in order of appearance."""
         needs: dict[str, None] = {}
         _replace_references(self.config, lambda need, rest: needs.setdefault(need))
         return tuple(needs)
@@ -97,12 +97,12 @@ class Grid:
         self._keys: dict[str, str] = {}
         for name in self.cells:
             self.key(name)
-        # Another table may have asked for the same cell, under its own name.
+        # Another table may have made the same cell under another name.
         found = ((_KEY.search(path.name), path) for path in sorted(self.root.glob("*-*")))
         self._others = {key[0]: path for key, path in found if key}
 
     def key(self, name: str, _path: tuple[str, ...] = ()) -> str:
-        """Return the format, "v2-", and the hexadecimal digits of what determines the cell's
+        """Return the cell's key: the format, "v2-", and a hexadecimal digest of what determines the
         result."""
         if name not in self.cells:
             raise UserError(f"cell {_path[-1] if _path else '?'} needs {name}, which is not there")
@@ -113,7 +113,7 @@ class Grid:
             keys = {need: self.key(need, (*_path, name)) for need in cell.needs}
             config = {k: v for k, v in cell.config.items() if k not in cell.ignored}
             config = _replace_references(config, lambda need, rest: f"@{keys[need]}{rest}")
-            # All keys once more: an ignored field may refer to a cell too.
+            # All needed keys, since an ignored field may refer to a cell too.
             needs = list(keys.values())
             text = json.dumps([FORMAT, cell.kind, config, cell.fingerprints, needs], sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -121,7 +121,7 @@ class Grid:
         return self._keys[name]
 
     def folder(self, name: str) -> Path:
-        """Return the folder of the cell's key, which begins with the name of the cell that made
+        """Return the folder with the cell's key; its name begins with that of the cell that made
         it."""
         key = self.key(name)
         readable = re.sub(r"[^A-Za-z0-9.+]+", "-", name).strip("-")[:80]
@@ -163,7 +163,7 @@ class Grid:
         poll_seconds: float = 0.2,
         rounds: Container[int] | None = None,
     ) -> dict[str, Status]:
-        """Run every cell that has no result yet; returns all states.
+        """Run every cell that has no result yet; return the states of all.
 
         Args:
           workers: processes side by side.
@@ -171,11 +171,12 @@ class Grid:
           retry_failed: cells that failed in an earlier call are tried again.
           on_event: called with ("started" | "finished" | "failed" | "waiting", cell, status).
           poll_seconds: how often the workers are looked at.
-          rounds: those whose cells are run, besides round 0's; None: all.
+          rounds: run the cells of these rounds and of round 0; None: of all.
 
         Raises:
-          UserError: another process is running cells in this folder, it holds cells of another
-            format, or finished ones without a file that others need (`archives` keep no models).
+          UserError: another process is running cells in this folder; the folder holds cells of
+            another format, or a finished cell without a file that others need (`archives` keep no
+            models).
         """
         if foreign := [p.name for k, p in self._others.items() if k[:-16] != f"v{FORMAT}-"]:
             raise UserError(
@@ -198,7 +199,8 @@ class Grid:
         return self.statuses()
 
     def _lacking(self) -> dict[Path, str]:
-        """Folder of a finished cell -> the file that a pending one needs and that is not there."""
+        """Return {folder of a finished cell: the file that a pending one needs and that is
+        missing}."""
         statuses, lacking = self.statuses(), {}
 
         def look(need, rest):
@@ -212,7 +214,8 @@ class Grid:
         return lacking
 
     def ranks(self) -> dict[str, float]:
-        """Estimated seconds from the start of a cell to the end of all that waits for it."""
+        """Return the estimated seconds from the start of each cell to the end of all that wait for
+        it."""
         waiting = {name: [] for name in self.cells}
         for name, cell in self.cells.items():
             for need in cell.needs:
@@ -230,10 +233,10 @@ class Grid:
 
 
 def joined(grids: dict[str, Grid]) -> Grid:
-    """Return one grid of the cells of several in one folder, each result's cell once.
+    """Return one grid of the cells of several in one folder, each key once.
 
     Args:
-      grids: {name: Grid}; where cells of one name differ, that of the later grid is "NAME: CELL".
+      grids: {name: Grid}; if two cells of one name differ, the later grid's is called "NAME: CELL".
     """
     names: dict[str, str] = {}  # of keys
     for table, grid in grids.items():
@@ -261,9 +264,10 @@ def joined(grids: dict[str, Grid]) -> Grid:
 
 
 def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:
-    """`value` with every "@pretrain/BERT/1//model" made replace("pretrain/BERT/1", "/model").
+    """Return a value with every "@pretrain/BERT/1//model" made replace("pretrain/BERT/1",
+    "/model").
 
-    Names hold single slashes.
+    A cell's name holds single slashes only.
     """
     if isinstance(value, str) and value.startswith("@"):
         name, _, rest = value[1:].partition("//")

@@ -1,6 +1,6 @@
 """Origins of the runs behind a table: which code, packages and machines, and how many each.
 
-Numbers of different code or machines stand beside each other in a table only if its report says so.
+A table may hold numbers of different code or machines only if its report says so.
 """
 
 import collections
@@ -12,11 +12,11 @@ from official_bert.common.errors import UserError
 
 
 def origins(statuses: Iterable[Status]) -> list[dict]:
-    """Return one entry for each origin of the finished cells: "cells", their number, "first" and
-    "last", dates, and what `provenance.COMPARED` names; cells that do not say theirs have "cells"
-    alone.
+    """Return one entry for each origin of the finished cells.
 
-    A cell that was interrupted, and continued by other code, has two.
+    It has "cells", their number, the dates "first" and "last", and the fields of
+    `provenance.COMPARED`; cells of unknown origin have "cells" alone. A cell that other code
+    continued has two origins.
     """
     found: list[dict] = []
     for status in statuses:
@@ -37,7 +37,7 @@ def warnings(found: list[dict], now: dict | None = None) -> list[str]:
     """List what differs between the entries of `origins`, a line each; "code: 12ab (7 cells), ...".
 
     Args:
-      now: of `provenance.here`, where more runs are about to be made.
+      now: of `provenance.here`, if this process is about to make more runs.
     """
     lines = []
     known = [one for one in found if "code" in one]
@@ -54,7 +54,7 @@ def warnings(found: list[dict], now: dict | None = None) -> list[str]:
 
 
 def differences(statuses: Iterable[Status]) -> list[str]:
-    """Return `warnings` of the finished cells, and of those that this process would make."""
+    """Return the `warnings` on the finished cells and this process, which would make the others."""
     return warnings(origins(statuses), provenance.here())
 
 

@@ -1,11 +1,11 @@
 """The processes that run the cells of a grid side by side, and the states of the cells.
 
-Cells run in worker processes (`main`), each of which runs many cells in turn, so that TensorFlow
-starts once a worker and compiled steps are used again. A worker reads one JSON object a line from
-its input: name, kind, folder, config. The cell's folder is a run's (`training.run_folder`), with
-the output in `log.txt` and at the end `results.json` or `failure.json`. One that dies marks its
-cell as failed and is replaced. When its input is closed (its parent ended or was killed) it exits
-at once, in the middle of a cell if need be: the cell's checkpoints remain.
+Cells run in worker processes (`main`). A worker runs many cells in turn, so that TensorFlow starts
+once a worker and compiled steps are used again. It reads one JSON object a line from its input:
+name, kind, folder, config. The cell's folder is a run's (`training.run_folder`), with the output in
+`log.txt` and at the end `results.json` or `failure.json`. When a worker dies, its cell is marked as
+failed and a new worker takes its place. When a worker's input is closed (its parent ended or was
+killed) it exits at once, even in the middle of a cell, whose checkpoints remain.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class Status:
 
 
 def read_status(folder: Path) -> Status | None:
-    """Return the end of a cell, or None where it has not ended."""
+    """Return the status of a cell that has finished or failed; None for others."""
     path, failure = folder / RESULTS, folder / FAILURE
     if path.exists():
         result = storage.read_json(path, finite=False)
@@ -80,7 +80,8 @@ class Pool:
         todo = [n for n, s in status.items() if s.state in (PENDING, RUNNING)]
         if rounds is not None:
             todo = [n for n in todo if not (r := self.grid.cells[n].round) or r in rounds]
-        # In a round the longest chain first; sorted() keeps the plan's order among equals.
+        # Within a round the longest chain comes first; sorted() keeps the plan's order among
+        # equals.
         todo = sorted(todo, key=lambda name: (self.grid.cells[name].round, -self.ranks[name]))
         finished = {n for n, s in status.items() if s.state == FINISHED}
         failed = {n for n, s in status.items() if s.state == FAILED}
@@ -103,11 +104,11 @@ class Pool:
                 worker.stop()
 
     def _collect(self, worker, finished, failed):
-        """Note what became of a worker's cell, once it has ended."""
+        """Note the status of a worker's cell, once it has ended."""
         name = worker.cell
         if not name:
             return
-        # Looked at before the answer: a worker may answer and exit between the two.
+        # Read the exit code before the answer: a worker may answer and exit between the two.
         code = worker.process.poll()
         status = worker.answer() or (worker.answer() if code is not None else None)
         if status is None and code is None:
@@ -148,7 +149,8 @@ class Pool:
 
 
 class _Worker:
-    """A worker process: one line of JSON to it starts a cell, its exit or a result file ends it."""
+    """A worker process. A line of JSON to it starts a cell; its exit or a result file ends the
+    cell."""
 
     def __init__(self, runner, slot, environment):
         self.slot = slot
@@ -222,7 +224,7 @@ def main(runner: str) -> None:
 
 
 def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Status:
-    """Call the function, whose result or exception ends the cell; returns how."""
+    """Call the function, whose result or exception ends the cell; return the status."""
     started = time.perf_counter()
     if changed := provenance.note(folder):
         print(f"goes on with other code or versions: {changed}")
@@ -249,7 +251,7 @@ def _failed(folder: Path, reason: str) -> Status:
 
 
 def describe(error: Exception) -> str:
-    """One line: the kind of error and the first line of its message."""
+    """Return the kind of an error and the first line of its message, on one line."""
     kind = type(error).__name__
     text = (str(error).strip().splitlines() or [""])[0][:200]
     if kind == "ResourceExhaustedError":

@@ -1,7 +1,7 @@
-"""Files of answers: the rows of an input, every column of theirs, with the answer beside them.
+"""Files of answers: every row of an input with all its columns, and the answer beside them.
 
-An answer's columns have the same names whatever the input's are; a column of the input that is
-called so is written as "input_NAME".
+The columns of an answer always have the same names; a column of the input with such a name is
+written as "input_NAME".
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from data_prep.tasks.files.reading import cell
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
-# Columns that a table shows of a prediction, by the kind of head and problem.
+# The columns of a prediction in a table, by head and problem.
 _ANSWERS = {
     ("classification", "single_label"): ("label", "probabilities"),
     ("classification", "multi_label"): ("labels", "probabilities"),
@@ -29,13 +29,15 @@ _ANSWERS = {
 
 @contextlib.contextmanager
 def open_answers(path, source, head, labels, overwrite: bool = False):
-    """Return a function that writes the rows of an input with their answers, lists of dicts (None:
-    a row without text), by the ending of `path`; .gz behind it compresses.
+    """Return a function of (rows, answers) that writes them in the format of `path`'s ending.
+
+    Rows and answers are lists of dicts; the answer to a row without text is None.
 
     Args:
-      path: .jsonl, .json, .csv, .parquet, else a TSV; "-" is standard output. Lines with a token
-      each are answered in such lines, but for the first two and Parquet.
-      source: what the input is: `formats.Table` or `token_lines.TokenLines`.
+      path: .jsonl, .json, .csv, .parquet, else a TSV; .gz behind the ending compresses; "-" is
+        standard output. Input with a token a line is answered in such lines, except in JSON and
+        Parquet.
+      source: the input's `formats.Table` or `token_lines.TokenLines`.
       head: of the task.
       labels: of the model.
       overwrite: rename what stands at the path first.
@@ -74,7 +76,7 @@ class _Rows:
         self.answer_columns = head.get("answers") or _ANSWERS[head["head"], head["problem"]]
 
     def merged(self, rows, answers):
-        """Return the columns of each row and its answer's."""
+        """Yield each row with its answer's columns."""
         taken = {name for answer in answers if answer for name in answer}
         taken = taken.union(self.answer_columns) - {"id"}
         for row, answer in zip(rows, answers, strict=True):
@@ -135,7 +137,7 @@ class _Parquet(_Rows):
 
 
 class _Delimited(_Rows):
-    """A header, then a line a row; tabs and line ends inside of a TSV's cells are blanks."""
+    """Writes a header, then a line a row; tabs and line ends inside a TSV's cells become blanks."""
 
     def __init__(self, file, source, head, labels, is_csv):
         super().__init__(file, source, head)

@@ -1,4 +1,4 @@
-"""Exports of model folders: checked, made, and asked about a few texts."""
+"""Exports of model folders: checks, exports, and answers of an export to a few texts."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def check(
     overwrite: bool = False,
     **settings,
 ) -> None:
-    """Find what is wrong with an export before Keras is imported, where that can be known.
+    """Check an export as far as possible before Keras is imported.
 
     Args:
       model: model folder, such as the `model` folder of a fine-tuning run.
@@ -44,7 +44,7 @@ def check(
         id_export.check_packages(format)
     if not is_model_folder(model):
         resolve.peek(model)
-        return  # of another kind, whose import will say what is wrong inside
+        return  # another kind of model: its import will say what is wrong inside
     loaded, source = exports.peek(model)
     if format == "saved_model":
         saved_model.plan(loaded, source, output, head, version, **settings)
@@ -82,7 +82,7 @@ def export_ids(model, output, **options):
 
 
 def answer(saved_model, texts, **more_inputs) -> list[dict]:
-    """Ask an exported model about a few texts; returns one dict an output row.
+    """Ask an exported model about a few texts; return one dict an output row.
 
     `texts` go to the model's first input; `more_inputs` are lists for the others, by name.
     """

@@ -1,4 +1,4 @@
-"""A fine-tuned model with its task: answers to examples, from whatever file they come."""
+"""A fine-tuned model with its task, which answers examples of any file."""
 
 import functools
 import os
@@ -10,7 +10,7 @@ from official_bert.common.errors import UserError
 def read_task(model):
     """Return (the settings of a model folder, the name of its task, the task's options).
 
-    Needs neither Keras nor TensorFlow, so that a wrong folder is an error within a second.
+    It needs neither Keras nor TensorFlow, so that a wrong folder is an error within a second.
 
     Raises:
       UserError: it is not a model folder, or no fine-tuning wrote it.
@@ -28,7 +28,7 @@ def described_task(settings):
     """Return (name, options) of the task that a model was fine-tuned for; ("", {}) without one.
 
     Raises:
-      UserError: an option names files: a model from a stranger shall not choose what is read.
+      UserError: an option names files; a model from a stranger must not choose what is read.
     """
     task = settings.get("task")
     task = task if isinstance(task, dict) else {}
@@ -44,12 +44,11 @@ def task_of(model, task_options=None, **where):
 
     Args:
       model: a model folder that fine-tuning wrote.
-      task_options: {name: value} of options that say how files are read; the others belong to the
-        model.
+      task_options: {name: value} of options that say how files are read; others are the model's.
       where: `data_dir` and names of files, as of `get_task`.
 
     Raises:
-      UserError: as `read_task`, or an option is none of those.
+      UserError: see `read_task`; or an option does not say how files are read.
     """
     from data_prep.tasks import get_task
 
@@ -91,8 +90,7 @@ def task_on(model, data, split="dev", task_options=None):
 class Predictor:
     """A fine-tuned model with its task.
 
-    The network is loaded when it is asked first, so that what is wrong with a file is said before
-    TensorFlow starts.
+    The first `predict` loads the network, so that errors in a file come before TensorFlow starts.
 
     Args:
       model: a model folder that fine-tuning wrote.

@@ -1,4 +1,4 @@
-"""Advice at the end of a fine-tuning that learnt little: what it shows, and what to try."""
+"""Advice at the end of a fine-tuning that learnt little: its symptoms, and settings to try."""
 
 from official_bert.common.errors import first_of
 
@@ -7,7 +7,7 @@ _FEW_STEPS, _SMALL_BATCH = 50, 8
 
 
 def of(config, task, results: dict, analysis: dict) -> list[str]:
-    """Return sentences for the end of a run; none where it is better than guessing.
+    """Return the sentences of advice; none for a run that is better than guessing.
 
     Args:
       config: FinetuneConfig.
@@ -32,7 +32,7 @@ def _guesses(results: dict, baseline_is: str) -> list[str]:
 
 
 def _is_above(score: float, trivial: float) -> bool:
-    """By a hundredth, or by less where less is left to gain."""
+    """Return whether a score is above a trivial one by a hundredth, or a tenth of the gain left."""
     return score >= 1 or score - trivial >= min(0.01, (1 - trivial) / 10)
 
 
@@ -42,7 +42,7 @@ def _never(analysis: dict) -> list[str]:
         labels, counts = confusion["labels"], confusion["counts"]
         predicted = [sum(row[i] for row in counts) for i in range(len(labels))]
         here = zip(labels, map(sum, counts), predicted, strict=True)
-    else:  # several labels a text: a class of which none is found
+    else:  # several labels a text: a class with recall 0
         per_class = analysis.get("per_class") or {}
         here = ((label, s["support"], s["recall"]) for label, s in per_class.items())
     never = [f"{label} ({support})" for label, support, found in here if support and not found]

@@ -1,9 +1,9 @@
-"""Per-example statistics of a fine-tuned model: what the intervals over examples are made of.
+"""Per-example statistics of a fine-tuned model, from which intervals over examples are made.
 
 Each metric of a task becomes an array [examples, k] whose column sums give the metric
-(`tables/judging/intervals.py`), so that the metric without an example is known at once. Beside
-them stand the clusters of examples that are not independent (`Task.clusters`): who reads the
-statistics gets one row a cluster, the sum of its examples.
+(`tables/judging/intervals.py`), so that the metric without an example is quickly computed. The file
+also holds the clusters of examples that are not independent (`Task.clusters`): `load` returns one
+row a cluster, the sum of its examples.
 """
 
 import os
@@ -21,7 +21,8 @@ _OF_FOLDS = {
 
 
 def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple[str, np.ndarray]]:
-    """metric -> (measure, float64 [examples, k]), for the task's metrics that allow it."""
+    """Return {metric: (measure, float64 [examples, k])} of the task's metrics that are such
+    sums."""
     found = task.statistics(examples, predictions)
     whole = task.score(examples, predictions)
     for metric in task.metrics:
@@ -33,11 +34,11 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
 
 
 def check_folds(task, metric: str) -> None:
-    """Check that a metric can be made of single folds.
+    """Check that a metric over all folds can be made from the statistics of single folds.
 
     Raises:
-      UserError: the `statistics` of single folds do not give that metric ("": the main one) of all
-        their examples together: it is not a sum over examples, or of ranks and means within a fold.
+      UserError: the metric ("": the main one) is not made of sums over examples, or it needs ranks
+        or means that differ between folds.
     """
     problem, metric = task.head["problem"], metric or task.metrics[0]
     two = ("f1", "matthews") if len(task.head["labels"]) == 2 else ()
@@ -68,7 +69,7 @@ def write(path, found: dict[str, tuple[str, np.ndarray]], clusters=None) -> None
 
 
 def load(path, metric: str) -> tuple[str, np.ndarray] | None:
-    """(measure, float64 [clusters, k]) of one metric, or None where it was not kept.
+    """Return (measure, float64 [clusters, k]) of one metric; None where it was not kept.
 
     Raises:
       UserError: the file is damaged.
@@ -86,8 +87,9 @@ def load(path, metric: str) -> tuple[str, np.ndarray] | None:
 
 
 def _means(task, examples, predictions, metric) -> np.ndarray | None:
-    """[examples, 2] of metrics that are means over examples: the metric of each alone and 1, or 0
-    and 0 where it is not about the example."""
+    """Return [examples, 2] of a metric that is a mean over examples; None for other metrics.
+
+    A row is (the metric of the example alone, 1), or (0, 0) where the metric skips the example."""
     try:
         alone = (
             task.score([example], [prediction])

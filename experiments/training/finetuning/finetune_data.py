@@ -1,11 +1,11 @@
-"""Texts of fine-tuning: the examples of a split as features, and training batches of them."""
+"""The data of a fine-tuning: the features of each split, and training batches."""
 
 from data_prep.tasks.batches import TrainBatches
 from data_prep.tasks.featurize import cache_key, feature_cache, featurize
 from experiments.training.start import frozen_features
 from experiments.training.start.examples import read_examples
 
-# Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
+# Texts of similar lengths share batches: (bucket, multiple that lengths are padded to).
 _FEW_LENGTHS = (32, 32)  # each length is compiled
 _ANY_LENGTH = (16, 8)  # one compiled step takes all
 _SENTENCES = (8, 8)  # of words, each with its own label
@@ -19,10 +19,10 @@ class Split:
       name: "train", "dev", ...
       start: InitialState.
       config: FinetuneConfig.
-      examples: those of the split where they are read already.
+      examples: the split's examples, if they were read already.
 
     Attributes:
-      complete: function that adds to a batch what is not in the features.
+      complete: function of a batch that adds the fields that are not among the features.
       key: digest of the examples and how they were read.
       notes: counts of what was cut or left out.
 
@@ -103,7 +103,7 @@ class FinetuningBatches:
 
 
 def padding(config):
-    """Return (bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
+    """Return (bucket, multiple) of `TrainBatches`, both None where shapes have to be static."""
     import keras
 
     in_tensorflow = keras.backend.backend() == "tensorflow"
@@ -115,5 +115,5 @@ def padding(config):
 
 
 def eval_batch_size(config):
-    """Return rows of a batch that is evaluated."""
+    """Return the number of rows of an evaluation batch."""
     return config.eval_batch_size or max(32, config.train_batch_size)

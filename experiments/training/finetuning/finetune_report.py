@@ -7,7 +7,7 @@ from official_bert.common.markdown import markdown_table, plain
 
 
 def markdown(results: dict, analysis: dict) -> str:
-    """report.md of a run.
+    """Return the text of a run's report.md.
 
     Args:
       results: what results.json holds.
@@ -25,7 +25,7 @@ def of_analysis(analysis: dict) -> list[str]:
 
 
 def scores(results: dict) -> list[tuple[str, str, str]]:
-    """(name, score, that of the trivial baseline or "") of every score."""
+    """Return (name, score, score of the trivial baseline or "") of every score."""
     rows = [
         (metric, f"{value:.4f}", _number(results["baseline"].get(metric)))
         for metric, value in results["dev"].items()
@@ -128,7 +128,7 @@ def results_of(task, train, dev, scores) -> dict:
 
 
 def write_dev(folder, task, examples, predictions, results):
-    """Write all that is known of the dev split, and its files into `results`.
+    """Write predictions, scores by example and analysis of dev; add the files to `results`.
 
     Args:
       folder: RunFolder.
@@ -147,7 +147,7 @@ def write_dev(folder, task, examples, predictions, results):
 
 
 def write_predictions(folder, task, split, predictions, results):
-    """Write the predictions of a split in the task's own format; returns the first file's path."""
+    """Write the predictions of a split in the task's own format; return the first file's path."""
     place = folder.predictions / split
     remove(place)
     make_folder(place)
@@ -157,6 +157,6 @@ def write_predictions(folder, task, split, predictions, results):
 
 
 def write_report(folder, results, analysis):
-    """Write report.md; `results` has all its scores by now."""
+    """Write report.md and add it to `results`, which has all scores by now."""
     write_text(folder.path / "report.md", markdown(results, analysis), own=True)
     results["files"]["report"] = str(folder.path / "report.md")

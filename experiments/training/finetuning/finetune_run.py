@@ -21,8 +21,13 @@ from official_bert.common.files import remove
 
 
 def run(source, config, folder, progress, task, examples):
-    """See `runs.finetune`; `folder` is its RunFolder; `source`, `task` and `examples` are what
-    `preflight.finetuning` returned."""
+    """Fine-tune, evaluate and save a model; return the results of `runs.finetune`.
+
+    Args:
+      source, task, examples: of `preflight.finetuning`.
+      config: FinetuneConfig.
+      folder: RunFolder.
+      progress: show progress on stderr."""
     started = time.perf_counter()
     strategy = strategies.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
@@ -100,7 +105,7 @@ def run(source, config, folder, progress, task, examples):
     if keeps_best and state.best_step not in (-1, trainer.step):
         arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
         trainer.load_arrays(arrays)
-    # Thresholds are chosen on dev; the settings in the model folder carry them on.
+    # Thresholds are chosen on dev; the model folder's settings hold them.
     untuned, scores_untuned = evaluator.evaluate(trainer.step)
     predictions = task.tune(dev.examples, untuned)
     is_tuned = predictions is not untuned
@@ -128,7 +133,7 @@ def run(source, config, folder, progress, task, examples):
         analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
         if told := advice.of(config, task, results, analysis):
             results["advice"] = told
-        # Tables need the scores of models that no folder knows, such as a feature-based tagger's.
+        # A feature-based tagger has scores for a table, but no model folder.
         if config.save_model and trainer.model.kept().has_folder:
             _save_model(folder, config, start, task, trainer, results)
         for name, split in others.items():
@@ -142,7 +147,7 @@ def run(source, config, folder, progress, task, examples):
 
 
 def _key(config, start, head, added):
-    """Return what decides the model apart from its weights (`get_trainer`)."""
+    """Return a hashable key of all that decides the model except its weights (`get_trainer`)."""
     head = tuple(sorted((name, x) for name, x in head.items() if name != "labels"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
     return "finetune", start.key, head, model, tuple(part.key for part in added)

@@ -1,4 +1,4 @@
-"""Fine-tuning runs of what no `Trainer` trains step by step; they leave no model."""
+"""Fine-tuning runs of models that no `Trainer` trains step by step; they leave no model folder."""
 
 import time
 
@@ -13,11 +13,11 @@ _STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
 
 
 class OneShotModel(initialization.ModelSource):
-    """A kind of start that trains as it likes.
+    """A kind of start with its own way to train.
 
     Attributes:
-      head: of the tasks that it is for.
-      does: with them what, in words.
+      head: `Task.head["head"]` of the tasks that it can learn.
+      does: verb and object for messages, such as "reads videos".
     """
 
     head = does = ""
@@ -27,7 +27,7 @@ class OneShotModel(initialization.ModelSource):
         return type(options) in self.takes
 
     def learn(self, config, task, train, logged):
-        """Learns from training examples.
+        """Learn from training examples.
 
         Args:
           config: FinetuneConfig.

@@ -1,9 +1,9 @@
-"""Checkpoints of a run: every number that decides how it goes on, written whole or not at all.
+"""Checkpoints of a run: all numbers that its next steps depend on, written whole or not at all.
 
 A checkpoint is a folder `checkpoints/step-00001000` with `arrays.npz` (weights and optimiser by
 their paths, the exact bits) and `state.json` (step, data position, best score so far). It is
-written under a temporary name and renamed, so what has the final name is complete. Checksums catch
-what a disk damaged later; then the checkpoint before it is used.
+written under a temporary name and renamed, so a folder with the final name is complete. Checksums
+show later damage by a disk; then the checkpoint before it is used.
 """
 
 import json
@@ -29,7 +29,7 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 
 class OtherMasks(UserError):
-    """A checkpoint of a run that began with other masks of dropout."""
+    """Raised for a checkpoint of a run that began with other dropout masks."""
 
 
 class Checkpoints:
@@ -63,9 +63,9 @@ class Checkpoints:
         Raises:
           UserError: the disk is full; the earlier checkpoints are still there.
         """
-        from official_bert.randomness import MASKS  # which needs Keras; checks of a start do not
+        from official_bert.randomness import MASKS  # needs Keras; checks of a start do not
 
-        # One of the same step is damaged, or the run would have gone on from it.
+        # An earlier one of this step is damaged, or the run would have gone on from it.
         with atomic_folder(self._path(step), own=True) as folder:
             with atomic_write(folder / "arrays.npz", "wb") as file:
                 np.savez(file, **arrays)
@@ -101,7 +101,7 @@ class Checkpoints:
         return arrays, state
 
     def load_newest(self):
-        """(arrays, state) of the newest checkpoint that is intact, or None without any.
+        """Return (arrays, state) of the newest intact checkpoint; None without any checkpoint.
 
         Raises:
           UserError: there are checkpoints, and all are damaged; or `OtherMasks`.
@@ -122,7 +122,7 @@ class Checkpoints:
         return None
 
     def remove_all(self):
-        """Remove the folder: a finished fine-tuning needs its checkpoints no longer."""
+        """Remove the folder: a finished fine-tuning no longer needs its checkpoints."""
         remove(self.folder)
 
     def newest_state(self):

@@ -1,7 +1,7 @@
 """The files that a run reads: where the configuration says they lie, and digests of their content.
 
-A result belongs to what was read, not to the place where it lay. A run that was moved together with
-its data goes on; one whose records, examples, vocabulary or first weights are others does not.
+A result belongs to the content that was read, not to its path. A run that was moved together with
+its data goes on; a run whose records, examples, vocabulary or first weights have changed does not.
 """
 
 import dataclasses
@@ -33,23 +33,23 @@ class Inputs:
     """The files that a run reads.
 
     Attributes:
-      found: {"dev" or "phases.0.records": Input}, of when the run began or went on.
-      look_again: makes the same of the files as they are now.
+      found: {"dev" or "phases.0.records": Input} at the start of this session.
+      look_again: returns the same from the files as they are now.
     """
 
     found: dict[str, Input]
     look_again: Callable[[], dict[str, Input]]
 
     def stored(self) -> dict:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {name: dataclasses.asdict(one) for name, one in self.found.items()}
 
     def digests(self) -> dict[str, str]:
-        """{name: digest} of what is read for training and evaluation."""
+        """Return {name: digest} of what is read for training and evaluation."""
         return {name: x.digest for name, x in self.found.items() if not _is_of_tests(name)}
 
     def differences(self, stored: dict) -> list[str]:
-        """List what differs from `stored` of an earlier session, a line each."""
+        """List the differences from the `stored()` of an earlier session, a line each."""
         return _differences({name: Input(**values) for name, values in stored.items()}, self.found)
 
     def check(self) -> None:
@@ -96,16 +96,16 @@ def of_finetuning(config, examples) -> Inputs:
 
 
 def of_places(config, **others) -> dict[str, Input]:
-    """Return the Input of each field that names a file or a model, and not the data.
+    """Return the Input of each field that names a file or a model, except for the data.
 
     Args:
-      others: of a field, another place.
+      others: {field: place} in place of the configuration's own.
     """
     found = {}
     for name, (kind, given) in places(config).items():
         place = others.get(name, given)
         if place and name != "data_dir":
-            if kind == "file":  # what is missing the run itself will say
+            if kind == "file":  # the run itself will say if it is missing
                 digest = files_digest((place,)) if os.path.exists(place) else ""
             else:
                 digest = checkpoint_digest(place)
@@ -118,7 +118,7 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
     for name in {**before, **now}:
         old, new = before.get(name), now.get(name)
         if None in (old, new) and _is_of_tests(name):
-            continue  # whether its predictions are wanted is not a matter of data
+            continue  # asking for predictions or not does not change the data
         if old is None or new is None:
             places = (one.place if one else "none" for one in (old, new))
             lines.append(f"{name}: {' -> '.join(places)}")
@@ -134,7 +134,7 @@ def _is_of_tests(name):
 
 
 def files_digest(paths: tuple[str, ...]) -> str:
-    """Hash names and contents, not paths."""
+    """Hash the names and contents of files, not their folders."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(f"{Path(path).name} {_sha256(path, *state(path))}\n".encode())
@@ -144,7 +144,7 @@ def files_digest(paths: tuple[str, ...]) -> str:
 def checkpoint_digest(checkpoint: str) -> str:
     """Hash a checkpoint: the files of a folder, or of the folder of its prefix.
 
-    A preset counts by its name, a model of the hub by its name and commit.
+    A preset is hashed by its name, a model of the hub by its name and commit.
     """
     try:
         folder = resolve.find(checkpoint)
@@ -156,13 +156,13 @@ def checkpoint_digest(checkpoint: str) -> str:
         folder = folder.parent
     if folder.parent.name == "snapshots":  # a cache of the hub, to which other programs add files
         return folder.name
-    # A card says what the model is, and may be written after it was used.
+    # A model card may be written after the model was used, so it does not count.
     found = (p for p in folder.iterdir() if p.is_file() and p.name[0] != "." and p.suffix != ".md")
     return files_digest(tuple(sorted(map(str, found))))
 
 
 def examples_digest(*splits: list) -> str:
-    """Hash the examples that tasks made of their files."""
+    """Hash the examples that tasks read from their files."""
     digest = hashlib.sha256()
     for example in (example for examples in splits for example in examples):
         digest.update(repr(example).encode("utf-8", "surrogatepass"))
@@ -170,13 +170,14 @@ def examples_digest(*splits: list) -> str:
 
 
 def task_digest(config) -> tuple[str, int, int]:
-    """Return (digest of the examples of a FinetuneConfig's training and dev split, numbers)."""
+    """Return (digest of a FinetuneConfig's training and dev examples, their two numbers)."""
     return _task_digest(*_data_of(config))
 
 
 def read_task(config) -> tuple:
-    """Return the task of a FinetuneConfig, its training examples and its dev examples; those of the
-    last one are kept until `forget_examples`."""
+    """Return (task, training examples, dev examples) of a FinetuneConfig.
+
+    Those of the last call stay in memory until `forget_examples`."""
     return _read(*_data_of(config))
 
 

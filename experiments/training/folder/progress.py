@@ -1,4 +1,4 @@
-"""Signs of progress while a run lasts: a progress line, metrics.jsonl and TensorBoard events.
+"""Progress of a run while it lasts: a progress line, metrics.jsonl and TensorBoard events.
 
 The events are written as protocol buffers without TensorFlow. The wire format (field number and
 type in one byte, then a length or a number, then the content):
@@ -34,14 +34,14 @@ class Progress:
       first_step: steps taken before this process started.
       last_step: where training ends.
       show: whether to draw the progress line on stderr (in a log file: a line now and then).
-      name: what stands at its left.
-      started: `time.perf_counter()` when the run began, to say when the first step was done.
+      name: text at the left of the line.
+      started: `time.perf_counter()` when the run began, to report the time to the first step.
     """
 
     def __init__(self, run, first_step, last_step, show=True, name="", started=None):
         self._run = run
         self._started, self._is_first = started, True
-        self._unlogged = {}  # goes with the next log point
+        self._unlogged = {}  # logged with the next log point
         self._writer = None
         self._file = None
         self._bar = tqdm(
@@ -66,7 +66,7 @@ class Progress:
 
     def advance(self, steps, examples, tokens, flops, loss):
         """Count finished steps and refresh the line."""
-        if self._is_first:  # its time is that of compiling
+        if self._is_first:  # the first call also compiles
             self._is_first = False
             if self._started is not None:
                 seconds = time.perf_counter() - self._started
@@ -83,7 +83,7 @@ class Progress:
         self._bar.update(steps)
 
     def log(self, step, metrics):
-        """Record one log point: a line of metrics.jsonl and the same as TensorBoard scalars."""
+        """Record one log point, as a line of metrics.jsonl and as TensorBoard scalars."""
         if not self._run.write:
             return
         rates = self._speed.rates()

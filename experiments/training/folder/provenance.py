@@ -1,6 +1,6 @@
 """Provenance of a run: a stamp of the code that trained it, packages, machine and date.
 
-versions.json holds it of the last session, and under "earlier" that of those which differed.
+versions.json holds that of the last session and, under "earlier", of the sessions that differed.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ _KINDS = {"code": str, "packages": dict, "gpus": str, "date": str}  # one of gpu
 _PACKAGES = ("tensorflow", "keras", "numpy", "jax", "keras-hub", "tensorflow-text", "sentencex",
              "sentencepiece", "tokenizers", "scikit-learn")  # fmt: skip
 _ROOT = Path(__file__).parents[3]
-# The source that can change a number of a run: all of these but what only shows or hands out what
-# was computed. Configurations are not among it: they are in a run's own config.json.
+# The source that can change a number of a run: these files except those that only show or hand out
+# what was computed. Configurations do not count here: a run's config.json holds its own.
 _COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/beyond",
              "experiments/tables/run/cells.py")  # fmt: skip
 _ONLY_SHOWS = ("official_bert/export", "data_prep/show_records.py",
@@ -57,9 +57,9 @@ def here() -> dict:
 
 
 def note(folder: Path, **more) -> str:
-    """Write versions.json of a session that begins in `folder`; `more`: what else to keep of it.
+    """Write versions.json of a session that begins in `folder`; `more`: further fields.
 
-    Returns: what differs from the session before, in words; "" where nothing does.
+    Returns: the differences from the session before, in words; "" without any.
     """
     before = sessions(folder)
     now = here() | more
@@ -72,7 +72,7 @@ def sessions(folder: Path) -> list[dict]:
     """Return the provenance of each session whose work a folder holds, the last one at the end.
 
     Raises:
-      UserError: the file is damaged, or a value is of another kind than `here` gives.
+      UserError: the file is damaged, or a value has another type than in `here`.
     """
     path = Path(folder) / FILE
     if not path.exists():
@@ -90,7 +90,7 @@ def same(one: dict, other: dict) -> bool:
 
 
 def flat(one: dict) -> dict[str, str]:
-    """Return what is compared as {name: text}, each package by its own name."""
+    """Return the compared fields as {name: text}, each package under its own name."""
     values = {name: one[name] for name in COMPARED if name in one}
     values |= values.pop("packages", {})
     texts = {n: ", ".join(v) if isinstance(v, list) else str(v) for n, v in values.items()}
@@ -98,14 +98,15 @@ def flat(one: dict) -> dict[str, str]:
 
 
 def differing(several: list[dict]) -> list[str]:
-    """Return the names of `flat` whose values differ; an empty one says nothing."""
+    """Return the names of `flat` whose values differ; empty dicts are skipped."""
     texts = [flat(one) for one in several if one]
     names = {name: None for one in texts for name in one}
     return [name for name in names if len({one.get(name, "none") for one in texts}) > 1]
 
 
 def differences(one: dict, other: dict) -> str:
-    """Return "code 12ab34cd -> 56ef78ab, keras 3.14 -> 3.15", of what is compared."""
+    """Return the differences of two sessions, as "code 12ab34cd -> 56ef78ab, keras 3.14 ->
+    3.15"."""
     old, new = flat(one), flat(other)
     names = differing([one, other])
     return ", ".join(f"{n} {old.get(n, 'none')} -> {new.get(n, 'none')}" for n in names)
@@ -113,7 +114,7 @@ def differences(one: dict, other: dict) -> str:
 
 @functools.cache
 def code_stamp(root: Path = _ROOT) -> str:
-    """Return digest of the source that can change a number, without comments and docstrings."""
+    """Return a digest of the source that can change a number, without comments and docstrings."""
     digest = hashlib.sha256()
     for path in _sources(root):
         name = path.relative_to(root).as_posix()
@@ -149,7 +150,7 @@ def _packages():
 
 @functools.cache
 def _git_revision():
-    """Return the commit of the code, with "+" where files differ from it; "" outside a checkout."""
+    """Return the commit of the code, with "+" if files differ from it; "" outside a checkout."""
     command = ["git", "-C", str(_ROOT), "describe", "--always", "--abbrev=12", "--dirty=+"]
     return _said(command).strip()
 
@@ -165,7 +166,7 @@ def _processor():
 
 @functools.cache
 def gpus() -> list[str]:
-    """Return the names of the machine's NVIDIA GPUs, asked of the driver's tool."""
+    """Return the names of the machine's NVIDIA GPUs, as the driver's tool lists them."""
     return re.findall(r"^GPU \d+: (.*?) \(UUID", _said(["nvidia-smi", "-L"]), re.MULTILINE)
 
 

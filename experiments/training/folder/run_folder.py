@@ -1,4 +1,4 @@
-"""A run's folder: the resolved configuration, versions, metrics, results, and what may continue.
+"""A run's folder: configuration, versions, metrics, checkpoints, results and model.
 
 config.json      versions.json    metrics.jsonl    events/    checkpoints/
 results.json     predictions/     model/           failure.json, of a table's run that failed
@@ -21,14 +21,14 @@ from official_bert.common.paths import local_path
 CONFIG, RESULTS, FAILURE = "config.json", "results.json", "failure.json"
 _FILES = (CONFIG, provenance.FILE, "metrics.jsonl", RESULTS, FAILURE, "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
-_LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decides what a run leaves
+_LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decides a run's files
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
-# Under these names a run replaces and removes in its folder, once that has a `CONFIG`.
+# The names that a run replaces and removes in its folder, once that has a `CONFIG`.
 NAMES = (*_FILES, *_FOLDERS)
 
 
 def begin(path, overwrite=False, lock=None):
-    """Find that a folder is new, or that of a run; renames it with `overwrite` (`output_folder`).
+    """Check that a folder is new or a run's; `overwrite` renames it (see `output_folder`).
 
     Raises:
       UserError: something that no run wrote stands under one of a run's names.
@@ -37,7 +37,7 @@ def begin(path, overwrite=False, lock=None):
 
 
 class RunFolder:
-    """Opens the folder of a run, new or to be continued.
+    """The folder of a run, new or to be continued.
 
     Args:
       path: the folder; created where it is missing.
@@ -45,7 +45,7 @@ class RunFolder:
       write: False in all processes but the first of a distributed run.
       lock: the folder's `locks.FolderLock`, where it is locked.
 
-    `begin` comes before anything else is asked of it or written to it.
+    Call `begin` first.
 
     Raises:
       UserError: an earlier run here had other options; the message lists the differences.
@@ -66,7 +66,8 @@ class RunFolder:
                 self._write_config(None)
 
     def begin(self, inputs):
-        """Note the `inputs.Inputs` of this run, or compare them with those it began with.
+        """Write the `inputs.Inputs` of a new run, or compare them with those that the run began
+        with.
 
         Raises:
           UserError: an earlier run here read something else; the message lists the differences.
@@ -86,7 +87,7 @@ class RunFolder:
         return int(hashlib.sha256(text.encode()).hexdigest()[:6], 16)
 
     def other_process(self):
-        """Return a message: in what this process differs from the one that writes the folder."""
+        """Describe how this process differs from the chief, which writes the folder."""
         stored, inputs = read_config(self.path, type(self._config), "share the workdir")
         lines = differences(result_dict(stored), result_dict(self._config))
         lines += self._inputs.differences(inputs)
@@ -108,14 +109,14 @@ class RunFolder:
         return self.path / "predictions"
 
     def finished(self, check_model):
-        """Return the results of a finished run, or None; paths as from here.
+        """Return the results of a finished run, with full paths; None before the run has finished.
 
         Args:
           check_model: function of the model's folder that raises UserError where it is damaged.
 
         Raises:
-          UserError: a file that they name is gone, the model is damaged, or the configuration asks
-            for files that the run did not leave.
+          UserError: a file that the results name is gone, the model is damaged, or the
+            configuration asks for files that the run did not leave.
         """
         if not self._results.exists():
             return None
@@ -134,8 +135,9 @@ class RunFolder:
         return results
 
     def finish(self, results):
-        """Write results.json, its paths as from the folder and "ended", in seconds since 1970;
-        returns the results.
+        """Write results.json, with paths relative to the folder and "ended" (seconds since 1970).
+
+        Returns: the results.
 
         Raises:
           UserError: the data changed while the run was reading.
@@ -158,8 +160,8 @@ class RunFolder:
             storage.write_json(self.path / name, value)
 
     def write_versions(self, seed, devices):
-        """Write versions.json (`provenance`), with seed and devices; says what has changed since an
-        earlier session."""
+        """Write versions.json (`provenance`), with seed and devices; print changes since the last
+        session."""
         if self.write:
             if self._lock:
                 self._lock.check()
@@ -209,7 +211,7 @@ class RunFolder:
         if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
             if CONFIG in left and not storage.is_written_here(self.path / CONFIG):
                 raise UserError(f"{self.path / CONFIG} is not a run's; choose another --workdir")
-            return None  # nothing but the options of a run that was refused before it began
+            return None  # only the options of a run that was refused before it began
         stored = read_config(self.path, type(config), "choose another --workdir or --overwrite")
         lines = differences(result_dict(stored[0]), result_dict(config))
         if lines:
@@ -221,11 +223,14 @@ class RunFolder:
 
 
 def read_config(folder, kind, otherwise):
-    """Return (configuration of the dataclass `kind`, the inputs, as JSON) in the config.json of a
-    run.
+    """Return (configuration, inputs as JSON values) of a run's config.json.
+
+    Args:
+      kind: the configuration's dataclass.
+      otherwise: the user's other choice, for messages.
 
     Raises:
-      UserError: there is none, or of another kind; `otherwise`: what else can be done.
+      UserError: there is none, or it is of another kind or version.
     """
     stored = read_json(Path(folder) / CONFIG, finite=False, missing=otherwise)
     inputs, name = stored.pop("inputs", {}), stored.pop("kind", None)
@@ -239,7 +244,7 @@ def read_config(folder, kind, otherwise):
 
 
 def _with_paths(results, change):
-    """Return the results with every path in them changed."""
+    """Return the results with `change` applied to every path."""
     named = ("model", "predictions_file")
     found = {name: change(value) if name in named else value for name, value in results.items()}
     if "files" in results:

@@ -1,9 +1,9 @@
-"""The prefix that runs share: a pre-training at a constant rate, from whose end others go on.
+"""The trunk: a pre-training at a constant rate that other runs share as their first steps.
 
-The rate warms up, is stable and decays. A run that names such a trunk is, step by step, the run
-that begins at step 0: rate, records, masks and dropout are functions of the step, so only what both
-would do is not done twice. One trunk gives models of several lengths, each with a decay of its own
-that the trunk does not go through.
+The rate warms up, is stable and decays. A run that names a trunk takes, step by step, the same
+steps as without it: rate, records, masks and dropout are functions of the step. It only skips those
+that the trunk has taken. From one trunk models of several lengths branch off, each with its own
+decay.
 """
 
 import dataclasses
@@ -22,14 +22,17 @@ def of(config):
 
 
 def file(config) -> str:
-    """Return the file that says which state a PretrainConfig goes on from; "" without a trunk."""
+    """Return the file that describes the state at the end of a trunk; "" without a trunk."""
     checkpoints = of(config)
     return str(checkpoints.newest_state()) if checkpoints else ""
 
 
 def check(config, inputs) -> None:
-    """Raise UserError unless the trunk of a PretrainConfig is finished, and is the run that this
-    one would be up to its end; `inputs`: the `inputs.Inputs` of this one."""
+    """Raise UserError unless the trunk of a PretrainConfig is finished and took its first steps.
+
+    Args:
+      config: PretrainConfig.
+      inputs: its `inputs.Inputs`."""
     what = f"--config.trunk={config.trunk}"
     trunk, read = read_config(config.trunk, type(config), "give a pre-training's folder")
     if not (Path(config.trunk) / RESULTS).exists():

@@ -1,4 +1,4 @@
-"""Lines at the start of a pre-training: its steps and tokens, and the loss to expect of it."""
+"""The lines that a pre-training prints at its start: steps, tokens and the loss to expect."""
 
 import numpy as np
 
@@ -8,15 +8,15 @@ LOSSES = {
     "masked_lm": {0.2: 7.25, 1.02: 6.86, 1.84: 6.41, 5.12: 5.31, 10.04: 4.67, 32.77: 3.97},
     "next_token": {0.2: 7.52, 1.02: 5.93, 1.84: 5.58, 5.12: 5.55, 10.04: 5.15, 32.77: 4.70},
 }
-_COMMAS = 6.0  # a masked LM above this loss names the most frequent pieces in every place
+_COMMAS = 6.0  # above this loss a masked LM predicts the most frequent pieces everywhere
 
 
 def lines(phases, objective: str = "") -> list[str]:
-    """Return what a pre-training will do, and what loss such a model has after so many tokens.
+    """Return a line on the steps of each phase, and lines on the loss to expect after them.
 
     Args:
       phases: of `PretrainingBatches`.
-      objective: the language model of a new model; "" for one that goes on, or is another kind.
+      objective: name of a new model's language model; "" where no loss is to be expected.
     """
     told, tokens = [], 0
     for phase in phases:

@@ -1,6 +1,7 @@
-"""Losses of the pre-training objectives on records that were not trained on, and those of the
-trivial language model beside them, which knows only how frequent each piece is, as counted among
-the predicted pieces of the training records, one added to each.
+"""Held-out losses of the pre-training objectives, and of the trivial language model beside them.
+
+The trivial model knows only how frequent each piece is: it counts the predicted pieces of the
+training records, one added to each count.
 """
 
 import itertools
@@ -57,13 +58,13 @@ def in_order(records, batch_size, max_examples=0):
 
 
 def main_loss(metrics):
-    """Return the name of the loss that stands for a model in curves and tables: that of its first
-    objective, the first of what `measure` returned."""
+    """Return the name of the loss in curves and tables: the first objective's, first in
+    `measure`."""
     return next(iter(metrics))
 
 
 def learning_curve(path: Path, points: int = 200) -> list[dict]:
-    """Return losses and held-out metrics by step, at most so many points of training loss."""
+    """Return losses and held-out metrics by step, with about `points` points of training loss."""
     if not path.exists():
         return []
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -75,7 +76,7 @@ def learning_curve(path: Path, points: int = 200) -> list[dict]:
             values = {
                 key.removeprefix("dev/"): round(value, 5)
                 for key, value in line.items()
-                if "second" not in key and key != "time"  # what another machine has too
+                if "second" not in key and key != "time"  # all but what depends on the machine
             }
             kept.append({"heldout": evaluation, **values})
     return kept
@@ -84,12 +85,12 @@ def learning_curve(path: Path, points: int = 200) -> list[dict]:
 def unigram_baseline(
     objective, records: str, heldout: str, vocab_size: int, every_token: bool
 ) -> dict:
-    """Return the scores {name: value} on held-out records; none without such records.
+    """Return the trivial model's scores {name: value} on held-out records; {} without records.
 
     Args:
-      objective: whose names the scores get; one that predicts no pieces has no such baseline.
-      every_token: of all tokens (left-to-right models, and half of a shallow concatenation) rather
-        than of the masked ones.
+      objective: gives the names of the scores; {} for one that predicts no pieces.
+      every_token: score all tokens (left-to-right models, and half of a shallow concatenation)
+        rather than the masked ones.
     """
     if not objective.perplexities or not heldout:
         return {}
@@ -101,8 +102,11 @@ def unigram_baseline(
 
 
 def frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
-    """Return (loss in nats, accuracy) of predicting the pieces counted in `seen` by how often they
-    are in `known`, both float [vocab_size]."""
+    """Return (loss in nats, accuracy) of predicting pieces by their frequency.
+
+    Args:
+      known: float [vocab_size], counts that the prediction knows.
+      seen: float [vocab_size], counts of the pieces to predict."""
     loss = -float(seen @ np.log(known / known.sum()) / max(1.0, seen.sum()))
     return loss, float(seen[np.argmax(known)] / max(1.0, seen.sum()))
 

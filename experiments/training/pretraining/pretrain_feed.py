@@ -17,7 +17,7 @@ class PretrainingBatches:
     """The `feed` of `loop.train`.
 
     Attributes:
-      written: the objectives, as they are written.
+      written: the configuration's `objectives`.
 
     Args:
       config: PretrainConfig.
@@ -36,7 +36,7 @@ class PretrainingBatches:
         self.written = config.objectives
         of_pairs = [one for one in map(objective, self.written) if one.of_pairs]
         self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
-        # A trunk, whose rate never falls, may end before the first phase with pairs.
+        # A trunk, which never decays, may end before the first phase with pairs.
         if of_pairs and config.decay_steps and not any(phase.pairs for phase in config.phases):
             raise UserError(
                 f"no phase has pairs, so nothing would train {of_pairs[0].name}; leave it out of "
@@ -78,7 +78,7 @@ class PretrainingBatches:
         return metrics, examples, examples * length, flops
 
     def phase(self, step):
-        """Return the phase that the step after `step` steps belongs to."""
+        """Return the phase of the next step after `step` steps."""
         return next((p for p in self.phases if step < p.last), self.phases[-1])
 
     def position(self, step):
@@ -113,10 +113,11 @@ class PretrainingBatches:
         return sum(pretraining_step_flops(self._bert, self.written, *shape) for shape in shapes)
 
     def log_frequencies(self, predictions=200_000):
-        """float32 [vocab_size]: log of how often a piece is predicted, one added to each count.
+        """Return float32 [vocab_size], the log frequency of each predicted piece, one added to each
+        count.
 
-        From the first records in reading order. A model whose output bias starts there spends none
-        of its first steps on learning which pieces are frequent.
+        The first records in reading order are counted. A model whose output bias starts with these
+        values need not learn first which pieces are frequent.
 
         Raises:
           UserError: a record is damaged; names file and record.
@@ -144,7 +145,7 @@ class _Stretch:
 
 
 def _check_pairs(records, source, objectives):
-    """Raise UserError where objectives on pairs would read rows that do not serve them."""
+    """Raise UserError where rows do not serve the objectives on pairs."""
     made = records.manifest.get("options") or {}  # none where records are another program's
     for one in objectives:
         if made.get("packing") == "single":

@@ -16,8 +16,14 @@ from official_bert.pretraining import BertPretrainer
 
 
 def run(source, config, folder, progress, records, began=None):
-    """See `runs.pretrain`; `folder` is its RunFolder, `source` and `records` are of
-    `preflight.pretraining`, `began` is its first moment."""
+    """Pre-train, evaluate and save a model; return the results of `runs.pretrain`.
+
+    Args:
+      source, records: of `preflight.pretraining`.
+      config: PretrainConfig.
+      folder: RunFolder.
+      progress: show progress on stderr.
+      began: `time.perf_counter()` of when the command began; None: now."""
     started = time.perf_counter()
     strategy = strategies.strategy_of(config)
     start = source.of_pretraining(config)
@@ -108,7 +114,7 @@ def run(source, config, folder, progress, records, began=None):
 
 
 class Evaluator:
-    """Held-out metrics of the current weights; see `loop.train`."""
+    """Measures the current weights on held-out records; the `evaluate` of `loop.train`."""
 
     def __init__(self, trainer, config, feed):
         self._trainer, self._config, self._feed = trainer, config, feed
@@ -119,8 +125,7 @@ class Evaluator:
         return metrics, -metrics[heldout.main_loss(metrics)] if metrics else None
 
     def at_end(self, step):
-        """Return the metrics after `step` steps, on the held-out records of the phase they belong
-        to."""
+        """Return the metrics after `step` steps, on the held-out records of that step's phase."""
         if self._last[0] != step:
             self._last = (step, self._measure(step))
         return self._last[1]
@@ -145,7 +150,7 @@ def _plan(config, feed):
     ends = tuple(phase.last for phase in feed.phases)
     steps_per_call = config.steps_per_loop
     if not steps_per_call and config.distribute in ("multi_worker", "tpu"):
-        # Processes have to agree on it, so it cannot follow from each one's clock.
+        # All processes need the same number, so it cannot depend on the clock of each.
         steps_per_call = 10
     return loop.LoopEvents.of(
         config,

@@ -1,11 +1,10 @@
-"""The cloze test: hidden pieces that a pre-trained model is asked for, without fine-tuning.
+"""The cloze test: a pre-trained model fills in hidden pieces, without fine-tuning.
 
-It is one measure for masked and left-to-right models.
-
-The held-out losses of the two do not compare: a masked model predicts the hidden 15 % of the
-pieces, a left-to-right model all of them. Here both are asked for the same pieces: those that the
-held-out records show as [MASK]. (The tenth that stays as it is and the tenth that becomes another
-piece are left out: a left-to-right model does not see them, a masked model does.) The masked model
+It is one measure for masked and left-to-right models. Their held-out losses do not compare: a
+masked model predicts the hidden 15 % of the pieces, a left-to-right model all of them. Here both
+predict the same pieces: those that the held-out records show as [MASK]. (The tenth that stays as it
+is and the tenth that becomes another piece are left out: the masked model would see these pieces,
+the left-to-right one would not.) The masked model
 reads the record as it is, with the text on both sides and every other mask; the left-to-right model
 reads the text as it was, to the left.
 """
@@ -20,7 +19,7 @@ from official_bert.common.errors import UserError
 
 
 def cloze(model, records, max_examples=0, batch_size=64):
-    """Scores a pre-trained model on the masked pieces of records.
+    """Score a pre-trained model on the masked pieces of records.
 
     Args:
       model: model folder of a pre-training; its attention's direction says how it is asked.
@@ -53,7 +52,7 @@ def cloze(model, records, max_examples=0, batch_size=64):
 
 
 def opened(model, records, max_examples, batch_size):
-    """Return a pre-trained model and the batches that it is asked about; arguments as for `cloze`.
+    """Return (pre-trained model, batches of records for it); arguments as for `cloze`.
 
     Raises:
       UserError: the model has no pre-training head, or the records do not fit it.
@@ -88,8 +87,7 @@ def answers(model, batch):
 
 
 def cloze_statistics(found):
-    """Return the sums of each record, as `example_scores` keeps them: metric -> (measure,
-    [examples, 2]).
+    """Return {metric: (measure, [examples, 2])}, the sums of each record for `example_scores`.
 
     Args:
       found: of `cloze`.

@@ -1,7 +1,7 @@
 """Configurations of the experiments, as typed dataclasses.
 
 A configuration file returns one of them, and the command line replaces its fields (`config_files`).
-An ablation is `dataclasses.replace(base, ...)`, so that the difference *is* the ablation.
+An ablation is `dataclasses.replace(base, ...)`: the changed fields *are* the ablation.
 """
 
 import dataclasses
@@ -60,10 +60,10 @@ class TrainingConfig:
     jit_compile: bool = False  # XLA, one device only
     # The same bits in every run on a GPU too, for some of the speed; on a CPU they are anyway.
     deterministic: bool = bookkeeping(False)
-    # Options of systems beyond the paper that have not their defaults.
+    # Options of systems beyond the paper, as far as they differ from their defaults.
     model_options: tuple[Options, ...] = ()
 
-    training: ClassVar[str] = ""  # begins the names of its options among an extension's
+    training: ClassVar[str] = ""  # prefix of its options' names among an extension's
 
     def __post_init__(self):
         changed = (one for one in self.model_options if one != type(one)())
@@ -82,7 +82,7 @@ class TrainingConfig:
 
     @property
     def bert_config(self):
-        """The BertConfig, whether it was given as one or by the name of a size."""
+        """The BertConfig, also where `bert` is the name of a size."""
         return resolve_bert(self.bert)
 
 
@@ -210,18 +210,22 @@ class FinetuneConfig(TrainingConfig):
 
 
 def places(config) -> dict[str, tuple[str, Any]]:
-    """Return {field that names a file or folder: (which of the two it is digested as, value)}."""
+    """Return {field that names a file or folder: ("file" or "folder", value)}."""
     found = {name: (field.metadata.get("place"), x) for name, (field, x) in flat(config).items()}
     return {name: pair for name, pair in found.items() if pair[0]}
 
 
 def resolve_bert(bert):
-    """Return a BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
+    """Return the BertConfig of a size ("base", "mini", "L-4_H-256"); a BertConfig is returned as it
+    is."""
     return named_config(bert) if isinstance(bert, str) else bert
 
 
 def choose_scale(scales, scale):
-    """`scales[scale]`, made where it is a function; an error that lists the valid names."""
+    """Return `scales[scale]`, or what it returns where it is a function.
+
+    Raises:
+      UserError: there is no such scale; the message lists the valid names."""
     if scale not in scales:
         raise UserError(f'no scale "{scale}" in this configuration; valid: {", ".join(scales)}')
     chosen = scales[scale]

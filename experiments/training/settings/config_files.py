@@ -1,4 +1,4 @@
-"""Configurations from files and the command line, and what `--help` says of them.
+"""Configurations from files and the command line, and their part of `--help`.
 
 `--config=FILE.py:SCALE` loads a file, `--config.learning_rate=3e-5` replaces a field (typed; nested
 fields and positions work too: `--config.bert.hidden_size=64`, `--config.phases.0.records=DIR`).
@@ -34,7 +34,7 @@ flags.disclaim_key_flags()  # --help shows them as the command's own
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 _PACKAGE = CONFIGS.parent.resolve()
-# Configurations that share a file there: each is a function of its name.
+# Configurations that share a file; each is the function of its name there.
 SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
@@ -44,14 +44,14 @@ _SET_BY_COMMANDS = ("config", "ablation", "workdir", "quiet", "command", "began"
 
 
 def known():
-    """Return the names of all configurations, those of extensions too."""
+    """Return the names of all configurations, the extensions' too, with commas between."""
     others = ("__init__.py", "columns.py", "scales.py", *SHARED_FILES.values())
     files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
     return ", ".join(sorted([*files, *SHARED_FILES, *places("recipes")]))
 
 
 def load_config(source, overrides=()):
-    """Return the configuration that a file gives, with fields replaced.
+    """Return the configuration of a file, with fields replaced.
 
     Args:
       source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
@@ -59,8 +59,8 @@ def load_config(source, overrides=()):
       overrides: see `override`.
 
     Returns: the dataclass that the file's `get_config(scale)` returns.
-    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type, or what
-      goes wrong in a file of the user's own.
+    Raises: UserError for a missing file, an unknown scale or field, a wrong type, or an error
+      inside the user's own file.
     """
     path, function, scale = split_source(source)
     config = made_by(import_file(path), path, function, scale)
@@ -68,7 +68,7 @@ def load_config(source, overrides=()):
 
 
 def split_source(source):
-    """(file, name of its function, scale) of a --config."""
+    """Return (file, name of its function, scale) of a --config."""
     path, colon, scale = source.rpartition(":")
     if not colon or path.endswith((".py:", "")) and not path:
         path, scale = source, ""
@@ -104,8 +104,9 @@ def import_file(path):
 
 @contextlib.contextmanager
 def _errors_of(path):
-    """Turn any failure of a user's configuration file into a UserError of one line; ours fail as
-    they do."""
+    """Turn an exception of a user's configuration file into a UserError of one line.
+
+    Exceptions of the project's own files pass unchanged."""
     try:
         yield
     except Exception as error:
@@ -127,7 +128,7 @@ def _is_ours(path):
 
 
 def _wrong_argument(error):
-    """Return the dataclass whose field does not exist, and its fields; "" for other errors."""
+    """Return a message for an unknown field of a dataclass; "" for other errors."""
     match = re.match(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", str(error))
     for frame, _ in traceback.walk_tb(error.__traceback__) if match else ():
         for value in (*frame.f_locals.values(), *frame.f_globals.values()):
@@ -154,7 +155,7 @@ def made_by(module, path, function, scale):
 
 
 def add_to_help(arguments):
-    """Add the fields of a command's --config to its help, where its arguments ask for help."""
+    """Add the fields of a command's --config to its help, if its arguments ask for help."""
     if not _HELP & set(arguments):
         return
     words = [word for argument in arguments for word in argument.split("=", 1)]
@@ -171,7 +172,7 @@ def add_to_help(arguments):
 
 
 def help_of(config, source):
-    """Return what `--help` says of a configuration beside the flags of the command.
+    """Return the text of `--help` on the fields of a configuration.
 
     Args:
       config: a configuration, a dataclass; its values are the defaults.
@@ -187,9 +188,10 @@ def help_of(config, source):
 
 
 def _entries(node, flag):
-    """(flag, value, type, comment) of each field, those inside other fields included.
+    """Yield (flag, value, type, comment) of each field, inner fields included.
 
-    The first of several alike (phases, variants) is listed in full, the others where they differ.
+    Among several parts of one kind (phases, variants) the first is listed in full, the others where
+    they differ.
     """
     comments, hints = {}, typing.get_type_hints(type(node))
     for kind in reversed(type(node).__mro__[:-1]):
@@ -230,7 +232,7 @@ def _task_options(task, chosen, flag):
 
 
 def _comments(kind):
-    """{field: the comments above and behind it, or what the docstring says of it}."""
+    """Return {field: the comments above and beside it, or its entry in the docstring}."""
     found, above = arguments(kind.__doc__), []
     for line in inspect.getsource(kind).splitlines():
         code, _, comment = line.partition("# ")
@@ -252,11 +254,11 @@ def _shown(value):
 
 
 def define_flags(function):
-    """Define --config, --config.FIELD for the fields on this command line, --workdir, and a flag
-    for each option of the function that the command calls with them.
+    """Define the flags of a command that runs configurations.
 
-    Called from a command's `__main__` part and never when a module is imported, so that several
-    commands can be imported into one process.
+    They are --config, --config.FIELD for the fields on this command line, --workdir, and one for
+    each option of `function`, which the command calls. Only the `__main__` part of a command calls
+    this, so that several commands can be imported into one process.
     """
     flags.DEFINE_string(
         "config",
@@ -278,7 +280,7 @@ def define_task_options():
 
 
 def task_options_from_flags():
-    """{name: value} of the --task_options.NAME flags of this command line."""
+    """Return {name: value} of the --task_options.NAME flags of this command line."""
     return {
         name.removeprefix(_TASK_OPTIONS): guess(value)
         for name, value in _values(_TASK_OPTIONS).items()
@@ -300,7 +302,7 @@ def _values(prefix):
 def config_from_flags(kind):
     """Return the configuration of --config and the --config.FIELD flags of this command line.
 
-    Raises: UserError where --config is missing or wrong, or no `kind`.
+    Raises: UserError where --config is missing or wrong, or gives no `kind`.
     """
     return _from_flags(_source(), kind)
 

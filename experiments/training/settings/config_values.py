@@ -1,5 +1,7 @@
-"""Configurations as plain values: fields replaced by name, typed (`--config.learning_rate=3e-5`),
-and JSON, in the folders of runs and in the keys of a table's cells."""
+"""Configurations as plain values: typed overrides by name, and JSON.
+
+Overrides are those of the command line (`--config.learning_rate=3e-5`). The JSON stands in the
+folders of runs and in the keys of a table's cells."""
 
 import dataclasses
 import json
@@ -16,7 +18,7 @@ from official_bert.extension import find, names
 
 
 def override(config, overrides):
-    """`config` with fields replaced.
+    """Return a configuration with fields replaced.
 
     Args:
       config: a configuration, a dataclass.
@@ -41,13 +43,13 @@ def override(config, overrides):
 
 
 def _with(node, changes, hint=None, place="--config"):
-    """`node` with parts replaced: all of a dataclass at once, since its checks are of all of them.
+    """Return `node` with parts replaced, those of a dataclass together, since its checks need all.
 
     Args:
       node: a dataclass, tuple, dict or single value.
-      changes: {key of a part: the changes of that part}; under None what takes the node's place.
+      changes: {key of a part: its changes}; the key None holds a value that replaces the node.
       hint: type of the node; None where it has none.
-      place: of the node, as the user wrote it.
+      place: path of the node, as the user wrote it.
     """
     inner = {key: value for key, value in changes.items() if key is not None}
     if None in changes:
@@ -55,7 +57,7 @@ def _with(node, changes, hint=None, place="--config"):
     if not inner:
         return node
     kinds = typing.get_args(hint)
-    if isinstance(node, str) and node and BertConfig in kinds:  # a name stands for what has parts
+    if isinstance(node, str) and node and BertConfig in kinds:  # a name stands for a BertConfig
         node = named_config(node)
     elif isinstance(node, str) and dict in kinds:
         node = {"name": node}
@@ -87,7 +89,7 @@ def _with(node, changes, hint=None, place="--config"):
 
 
 def _known(node, keys):
-    """({name: value}, {name: type}) of a dataclass, with those of `keys` that are options."""
+    """Return ({name: value}, {name: type}) of a dataclass and of the options among `keys`."""
     kinds = {class_of(type(node), name) for name in {*keys} & {*names_for(type(node))}}
     known = {name: value for name, (_, value) in flat(node).items()}
     hints = typing.get_type_hints(type(node))
@@ -98,7 +100,8 @@ def _known(node, keys):
 
 
 def _with_marks(bert, keys, hints):
-    """Return the fields and types of a BertConfig, with those of its subclasses that keys name."""
+    """Return ({name: value}, {name: type}) of a BertConfig and of its subclasses' fields in
+    `keys`."""
     known = dict(vars(bert))
     for key in set(names("configs")).intersection(keys) - known.keys():
         of_kind = typing.get_type_hints(find("configs", key))
@@ -125,8 +128,8 @@ def _typed(value, hint, name):
 
 
 def guess(value):
-    """Read a string of the command line for a field without a type: as JSON where it is, else as it
-    stands."""
+    """Return the value of a command line's string for a field without a type: JSON, or the
+    string."""
     if not isinstance(value, str):
         return value
     try:
@@ -136,7 +139,7 @@ def guess(value):
 
 
 def to_dict(config):
-    """Plain JSON values of a configuration, nested dataclasses included."""
+    """Return the JSON values of a configuration, nested dataclasses included."""
     if isinstance(config, BertConfig):
         return config.to_dict()
     if dataclasses.is_dataclass(config):
@@ -149,7 +152,7 @@ def to_dict(config):
 
 
 def changed(config):
-    """`to_dict` without the fields that have their defaults; `from_dict` reads it back equal."""
+    """Return `to_dict` without fields that have their defaults; `from_dict` reads it back equal."""
     if isinstance(config, (list, tuple)):
         return [changed(value) for value in config]
     if hasattr(config, "changes"):  # a model's
@@ -164,7 +167,7 @@ def changed(config):
 
 
 def from_dict(kind, values, where="configuration"):
-    """Return the configuration that `to_dict` or `changed` was made of.
+    """Return the configuration whose `to_dict` or `changed` gave these values.
 
     Args:
       kind: the dataclass, for example PretrainConfig.
@@ -195,7 +198,8 @@ def from_dict(kind, values, where="configuration"):
 
 
 def result_dict(config):
-    """`to_dict` without bookkeeping and places: the options that determine the result of a run."""
+    """Return the options that determine a run's result: `to_dict` without bookkeeping and
+    places."""
     values = _without(to_dict(config), config, "bookkeeping", "place")
     if "phases" in values:
         phases = zip(values["phases"], config.phases, strict=True)
@@ -211,5 +215,5 @@ def _without(values, config, *kinds):
 
 
 def differences(old, new):
-    """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
+    """Return lines "field: old -> new" for two dicts of JSON values, nested ones included."""
     return [f"{n}: {json.dumps(a)} -> {json.dumps(b)}" for n, a, b in differing(old, new)]

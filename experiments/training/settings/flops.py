@@ -1,8 +1,8 @@
-"""Floating-point operations from shapes: of a step, of a pre-training, of a fine-tuning.
+"""Floating-point operations of a step, a pre-training or a fine-tuning, from shapes.
 
-Counts are of multiplications and additions in matrix products (2 m n k each). The backward pass
-counts as two forward passes; recomputation is not counted, so that it shows as a lower rate.
-Element-wise work is not counted either: a measured rate contains it.
+Multiplications and additions of matrix products are counted (2 m n k each). The backward pass
+counts as two forward passes. Recomputation and element-wise work are not counted: they show as a
+lower measured rate.
 """
 
 import functools
@@ -12,31 +12,34 @@ from experiments.training.settings.config import FinetuneConfig, PretrainConfig,
 from official_bert.extension import find, names
 from official_bert.objectives import parse_spec
 
-# FLOPs a second where nothing was measured, on two cores: of small matrices, and of LSTMs that read
-# word by word.
+# FLOPs a second on two cores, where nothing was measured: of small matrix products, and of LSTMs,
+# which read word by word.
 RATE, LSTM_RATE = 3e10, 2e10
 
 
 def head_flops(bert, predictions: int) -> float:
-    """One forward pass of the language-model head on that many positions."""
+    """Return the FLOPs of one forward pass of the language-model head on that many positions."""
     return bert.head_flops(predictions)
 
 
 def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:
-    """One forward pass of Table 7's two BiLSTMs."""
+    """Return the FLOPs of one forward pass of Table 7's two BiLSTMs."""
     inputs = bert.hidden_size * (4 if combination == "concat_last_four" else 1)
     return lstm_flops([inputs, width], width, tokens)
 
 
 def lstm_flops(inputs: list[int], width: int, tokens: int) -> float:
-    """One forward pass of BiLSTMs that read so many numbers a token and write `width`: four gates
-    in each of two directions."""
+    """Return the FLOPs of one forward pass of stacked BiLSTMs: four gates in each direction.
+
+    Args:
+      inputs: width of each layer's input.
+      width: of every output, both directions together."""
     half = width // 2
     return 2.0 * tokens * sum(2 * 4 * half * (read + half) for read in inputs)
 
 
 def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> float:
-    """One training step.
+    """Return the FLOPs of one training step.
 
     Args:
       bert: BertConfig.
@@ -68,11 +71,11 @@ _OF_OBJECTIVES = {
 
 
 def objective_flops(bert, written, rows: int, length: int, masked: int) -> float:
-    """Return the FLOPs of one forward pass of what an objective adds to the encoder.
+    """Return the FLOPs of one forward pass of an objective's part beside the encoder.
 
     Args:
       bert: BertConfig.
-      written: the objective, as `official_bert.objectives` writes it.
+      written: the objective as a name or {"name": ..., option: ...} (`official_bert.objectives`).
       rows: of the batch.
       length: tokens a row.
       masked: masked positions a row of the records.
@@ -87,7 +90,7 @@ def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked
     """Return the FLOPs of one pre-training step, without what a teacher does.
 
     Args:
-      objectives: as they are written.
+      objectives: as in PretrainConfig.
       sequences, length, masked: as for `objective_flops`.
     """
     heads = sum(objective_flops(bert, one, sequences, length, masked) for one in objectives)
@@ -113,7 +116,7 @@ def pretrain_flops(config: PretrainConfig, max_predictions=None, beside=None) ->
 
 
 def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
-    """One forward pass of what is fine-tuned on [rows, length] tokens.
+    """Return the FLOPs of one forward pass of the fine-tuned part on [rows, length] tokens.
 
     On a frozen encoder only the BiLSTMs run each epoch; the encoder runs once for all such runs.
     """
@@ -123,6 +126,7 @@ def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
 
 
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
-    """Fine-tuning and evaluation, every example taken as full length (an upper bound)."""
+    """Return the FLOPs of fine-tuning and evaluation, if every example had full length (an upper
+    bound)."""
     one = tuned_flops(config, bert, 1, config.max_seq_length)
     return one * (3 * config.num_train_epochs * train_examples + dev_examples)

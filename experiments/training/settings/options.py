@@ -1,4 +1,4 @@
-"""Options that systems beyond the paper add to a configuration, and what these do in a run.
+"""Options that systems beyond the paper add to a configuration, and their part in a run.
 
 An extension lists each as "pretrain.NAME" or "finetune.NAME" among its `options`. On the command
 line, in `config.json` and in the keys of cells their fields stand beside the configuration's own;
@@ -18,28 +18,28 @@ def bookkeeping(default):
 
 
 def place(kind="folder"):
-    """Return a field that names a file or folder: what lies there counts, not where (`inputs`)."""
+    """Return a field that names a file or folder: its content counts, not its path (`inputs`)."""
     return dataclasses.field(default="", metadata={"place": kind})
 
 
 class Part:
-    """The part that an option has in one run; by default none.
+    """The part of an option in one run; by default it does nothing.
 
     Attributes:
-      key: what of it decides the compiled step; hashable.
+      key: hashable; all of it that decides the compiled step.
     """
 
     key: Any = None
 
     def objectives(self, objectives):
-        """Return the objectives of a pre-training."""
+        """Return the objectives of a pre-training, which it may change."""
         return objectives
 
     def begin(self, model) -> None:
         """Change the first weights of a `BertPretrainer`."""
 
     def wrap(self, model, start, config, head, seed):
-        """Return the model to fine-tune, with a loss more.
+        """Return the model to fine-tune, to which it may add a loss.
 
         Args:
           model: of `official_bert.heads`.
@@ -51,21 +51,24 @@ class Part:
         return model
 
     def of_pretraining(self, feed) -> dict:
-        """Return more results of a pre-training; `feed`: its `pretrain_feed.PretrainingBatches`."""
+        """Return further results of a pre-training; `feed`: its
+        `pretrain_feed.PretrainingBatches`."""
         return {}
 
     def of_finetuning(self, state, config) -> dict:
-        """Return more results of a fine-tuning; `state`: the `loop.State` at its end."""
+        """Return further results of a fine-tuning; `state`: the `loop.State` at its end."""
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Options(Part):
-    """A subclass is a frozen dataclass; its fields are the options, with metadata as in `config`.
+    """Options of one system: a subclass is a frozen dataclass whose fields are the options.
+
+    The fields have the metadata of `config`.
 
     Attributes:
-      of_a_start: whether only those kinds of start take it that name its class in `takes`.
-      adds_loss: whether `wrap` of its `prepare` adds a loss; one in a run does.
+      of_a_start: whether it is only for the kinds of start that name its class in `takes`.
+      adds_loss: whether the `wrap` of its `prepare` adds a loss; a run may have one such option.
     """
 
     of_a_start: ClassVar[bool] = False
@@ -73,11 +76,11 @@ class Options(Part):
 
     @classmethod
     def of(cls, config):
-        """Return those of a configuration, the defaults where it sets none."""
+        """Return the options of this class in a configuration; the defaults where it sets none."""
         return next((one for one in config.model_options if type(one) is cls), cls())
 
     def changed(self) -> dict[str, Any]:
-        """Return {field: value} without the defaults."""
+        """Return {field: value} of the fields that differ from their defaults."""
         default = type(self)()
         return {n: v for n, v in vars(self).items() if v != getattr(default, n)}
 
@@ -99,11 +102,11 @@ class Options(Part):
         """Raise UserError where task or model (None where it is not known) do not fit."""
 
     def head(self) -> dict[str, Any]:
-        """Return fields of the description of a head that it changes."""
+        """Return the fields that it changes in the description of a head."""
         return {}
 
     def step(self, steps_per_epoch: float) -> dict[str, Any]:
-        """Return fields of the `StepOptions` of a fine-tuning that it changes."""
+        """Return the fields that it changes in the `StepOptions` of a fine-tuning."""
         return {}
 
     def weights(self, arrays: list, encoder, start) -> list:
@@ -116,7 +119,7 @@ class Options(Part):
         return arrays
 
     def planned(self, planner, config, seed: int) -> tuple["Options", Any]:
-        """Return the options in a cell of a table that pre-trains, and the work beside its model.
+        """Return the options of a table's pre-training cell, and the work beside its model.
 
         Args:
           planner: of `experiments.tables.planning.plan`, with `ablation` and `variants_cell`.
@@ -129,7 +132,7 @@ class Options(Part):
         return self, None
 
     def prepare(self, config, start, head) -> Part:
-        """Return what it adds to a run that begins.
+        """Return its `Part` in a run that begins.
 
         Args:
           config: PretrainConfig or FinetuneConfig.
@@ -140,18 +143,18 @@ class Options(Part):
 
 
 def prepared(config, start, head=None) -> list[Part]:
-    """Return what the options of a configuration add to a run; arguments as for `prepare`."""
+    """Return the parts of a configuration's options in a run; arguments as for `prepare`."""
     return [one.prepare(config, start, head) for one in config.model_options]
 
 
 def names_for(kind) -> list[str]:
-    """Return the options for a class of configurations; imports none."""
+    """Return the names of the options for a class of configurations, without importing any."""
     start = f"{getattr(kind, 'training', '-')}."
     return [name.removeprefix(start) for name in names("options") if name.startswith(start)]
 
 
 def class_of(kind, name: str) -> type[Options]:
-    """Return the class with an option, a name of `names_for`, of a class of configurations."""
+    """Return the class that has an option (one of `names_for`) of a class of configurations."""
     return find("options", f"{kind.training}.{name}")
 
 
@@ -168,7 +171,7 @@ def flat(config) -> dict[str, tuple[dataclasses.Field, Any]]:
 
 
 def value_of(config, name: str):
-    """Return the value of a field or option of a configuration, where it is not set its default."""
+    """Return the value of a field or option of a configuration; an unset option has its default."""
     known = flat(config)
     return known[name][1] if name in known else getattr(class_of(type(config), name)(), name)
 
@@ -176,7 +179,7 @@ def value_of(config, name: str):
 def replaced(config, **changes):
     """Return a configuration with fields or options replaced, by their names.
 
-    It is `dataclasses.replace`, which does not know options, with them.
+    It is `dataclasses.replace` for both.
     """
     if not hasattr(config, "model_options"):
         return dataclasses.replace(config, **changes)
@@ -200,7 +203,7 @@ def check_positive(config, *names) -> None:
 
 
 def check_share(config, name: str, what: str) -> None:
-    """Raise UserError where a field is not between 0 and 1; `what`: says why it must be."""
+    """Raise UserError where a field is not between 0 and 1; `what`: the reason, for the message."""
     if not 0 <= getattr(config, name) <= 1:
         raise UserError(
             f"configuration: {name} is {getattr(config, name)}; {what}, between 0 and 1"
