@@ -41,7 +41,7 @@ def lines(phases, objective: str = "") -> list[str]:
         )
         if objective == "masked_lm" and loss > _COMMAS:
             told.append(
-                "so few tokens fill masks with commas and other frequent pieces; "
+                "after so few tokens a model fills masks with commas and other frequent pieces; "
                 "--config.phases.0.num_train_steps= sets more steps"
             )
     return told
