@@ -177,7 +177,7 @@ def task_digest(config) -> tuple[str, int, int]:
 def read_task(config) -> tuple:
     """Return (task, training examples, dev examples) of a FinetuneConfig.
 
-    Those of the last call stay in memory until `forget_examples`."""
+    The examples of the last call stay in memory until `forget_examples`."""
     return _read(*_data_of(config))
 
 

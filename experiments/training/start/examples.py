@@ -1,4 +1,4 @@
-"""Examples of a task's split that a configuration asks for, and the weights of their classes."""
+"""The examples of a split that a configuration asks for, and the weights of their classes."""
 
 import numpy as np
 
@@ -26,8 +26,9 @@ def read_examples(task, split, config):
 
 
 def read_others(task, config, known):
-    """Return the splits beside train and dev whose predictions a run leaves (MNLI mismatched; test
-    splits where that is asked for), as far as they are there; most folders do not hold every split.
+    """Return the splits beside train and dev that a run predicts, as far as they are there.
+
+    They are MNLI's mismatched dev split, and test splits where the configuration asks for them.
 
     A file that `test_file` names asks for the test split as `predict_test` does.
 
@@ -45,7 +46,7 @@ def read_others(task, config, known):
 
 
 def read_present(task, config, known, names):
-    """Return ({split: examples} of those splits, {split: why it is not there}); `known`: see
+    """Return ({split: examples}, {split: why it is not there}) of `names`; `known`: see
     `read_others`."""
     found, missing = {}, {}
     for name in names:
@@ -69,7 +70,7 @@ def class_weights_of(config, task, features):
     "balanced" gives each class the same sum of weights: examples / (classes * examples of it).
 
     Raises:
-      UserError: the task has no classes, or the field names another label or no number.
+      UserError: the task has no classes, or the field has an unknown label or a wrong number.
     """
     if not config.class_weights:
         return None

@@ -1,16 +1,16 @@
 """The feature-based approach of section 5.3: a tagger on the hidden states of a frozen encoder.
 
 The states are computed once and kept on disk; a randomly initialised two-layer BiLSTM, 768 wide,
-and a classifier on each word take them as they are. Nothing below is trained, so the six rows of
-Table 7 differ only in which hidden states are read.
+and a classifier on each word take them as they are. The encoder is not trained, so the six
+rows of Table 7 differ only in the hidden states that they read.
 
 A word's vector is that of its first sub-token (or of the one that the task labels), in the window
-where it has most context. One pass over the data stores all layers, a file each, so that every row
-of Table 7 reads the layers it needs and trains only what stands on them. A sequence is then a
-sentence of words; what it is told about the rest of the document is in the vectors.
+where it has most context. One pass over the data stores all layers, a file each; every row of Table
+7 reads the layers it needs and trains only its own tagger. A sequence is then a sentence of words;
+its vectors hold the context of the document.
 
-Vectors are stored as float16: they come out of a layer normalisation, and its 11 bits are more than
-the 8 of bfloat16 that encoders are trained with.
+Vectors are stored as float16: layer normalisation keeps them small, and 11 bits of precision are
+more than the 8 of bfloat16, in which encoders are trained.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ class FrozenFeatures:
 def open_or_compute(
     folder, layers, build_encoder, examples, windows, batch_size, progress=True
 ) -> FrozenFeatures:
-    """Return the vectors in `folder`; computes all of them first where it is missing or damaged.
+    """Return the vectors in `folder`; compute them first where it is missing or damaged.
 
     Args:
       folder: of `cache_folder`, which names everything that decides the vectors.
@@ -85,7 +85,7 @@ def open_or_compute(
             with atomic_folder(folder, overwrite=True) as temporary:
                 compute(temporary, build_encoder(), examples, windows, batch_size, progress)
         except UserError as error:
-            if not _is_whole(folder, layers):  # as it is where another process made the same
+            if not _is_whole(folder, layers):  # another process may have written it meanwhile
                 commands.say(f"the vectors are not kept: {error}")
                 encoder = build_encoder()
                 arrays = hidden_states(encoder, examples, windows, batch_size, progress, layers)
@@ -147,8 +147,7 @@ def hidden_states(encoder, examples, windows, batch_size, progress, layers, make
 
 
 def _is_whole(folder, layers) -> bool:
-    """Return whether the files of these layers are those that `compute` wrote; says so where they
-    are not."""
+    """Return whether the files of these layers are as `compute` wrote them; print a line if not."""
     if not folder.is_dir():
         return False
     try:
@@ -163,7 +162,7 @@ def _is_whole(folder, layers) -> bool:
 
 
 def sentence_features(examples, windows: FeatureSet) -> FeatureSet:
-    """One feature a sentence instead of one a window; words are numbered over all examples.
+    """Return one feature a sentence instead of one a window; words are numbered over all examples.
 
     Sentences longer than a window are cut. A feature has `input_ids` (numbers of words),
     `word_ids` (the same within the example, as the task's `predictions` reads them),
@@ -202,8 +201,8 @@ def layers_of(bert, combination: str) -> list[int]:
 
 
 def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
-    """Folder for the vectors of a split: its name is a hash of all that they depend on, the
-    encoder's code among it.
+    """Return the folder for a split's vectors, named by a hash of all they depend on, code
+    included.
 
     Args:
       cache: folder of all cached features.

@@ -1,5 +1,4 @@
-"""The start of a run from a BERT, or a Transformer of its shape: the model's shape, its vocabulary,
-and weights or none."""
+"""The start of a run from a BERT or another Transformer: shape, vocabulary, and weights or none."""
 
 import collections
 import dataclasses
@@ -31,7 +30,7 @@ class InitialState:
       bert: BertConfig.
       tokenizer: a `tokenization.Tokenizer`.
       weights: the encoder's arrays; None for random ones.
-      head: what kind of head `head_weights` are of: the settings of its `model.json`.
+      head: settings of the model's `model.json`, which describe the head of `head_weights`.
       head_weights: the arrays of the model's own head or pre-training heads, where it has them, by
         the paths of their variables.
     """
@@ -44,11 +43,11 @@ class InitialState:
 
     @property
     def key(self):
-        """Return what decides the encoder apart from its weights."""
+        """Return all that decides the encoder except its weights."""
         return self.bert
 
     def complete(self, batch):
-        """Return the batch with what the features of its texts do not hold: here nothing."""
+        """Return the batch with fields beside its features; a BERT needs none."""
         return batch
 
     def training_flops(self, config, rows, length):
@@ -111,7 +110,7 @@ class InitialState:
                 variable.assign(stored[variable.path])
 
     def about_heads(self, config):
-        """Return the line about heads that a pre-training from a checkpoint prints at its start."""
+        """Return the line on heads that a pre-training from a checkpoint prints at its start."""
         wanted = [_head_name(one) for one in map(objective, config.objectives) if one.kept]
         trained = [_head_name(one) for one in map(objective, self.trained)]
         missing = [name for name in wanted if name not in trained]
@@ -129,11 +128,11 @@ class InitialState:
 
     @property
     def trained(self):
-        """The objectives of the checkpoint, as they are written."""
+        """The checkpoint's `objectives`, as in PretrainConfig."""
         return (self.head or {}).get("objectives", ()) if self.head_weights else ()
 
     def keep_head(self, model, head, bilstm):
-        """Give the model to fine-tune the head that this one has, if it fits the task's `head`."""
+        """Copy this model's head to the model to fine-tune, if it fits the task's `head`."""
         if not reuse_head.difference(self.head, head, bilstm):
             assign(
                 _heads_of(model), reuse_head.arrays(self.head, head, [*self.head_weights.values()])
@@ -159,7 +158,7 @@ class BertSource(initialization.ModelSource):
         return preflight.shape(config)
 
     def of_finetuning(self, config, task, examples):
-        """With the dropout that the FinetuneConfig asks for.
+        """Return the InitialState of a FinetuneConfig, with the dropout that it asks for.
 
         Raises:
           UserError: the model has no vocabulary, or it does not fit the shape.
@@ -181,8 +180,8 @@ class BertSource(initialization.ModelSource):
 
 
 def _initial_weights(config):
-    """Return the weights with which a pre-training of the seed `initial_seed` begins; None to draw
-    others."""
+    """Return the first weights of a pre-training with the seed `initial_seed`; None without that
+    seed."""
     from official_bert.encoder import BertEncoder
 
     if config.initial_seed < 0:
@@ -191,7 +190,7 @@ def _initial_weights(config):
 
 
 def read_model(path, purpose):
-    """Return the InitialState that a model folder, an imported checkpoint or a preset is.
+    """Read a model folder, an imported checkpoint or a preset as an InitialState.
 
     Raises:
       UserError: it cannot be read or has no vocabulary, which `purpose` needs.
@@ -215,7 +214,7 @@ def read_model(path, purpose):
 
 
 def load(path):
-    """Return a LoadedModel; says what its import left out or did not find."""
+    """Return a LoadedModel; print what its import left out or did not find."""
     loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
     if loaded.report and (loaded.report.left_out or loaded.report.notes):
         commands.say(loaded.report)
@@ -223,7 +222,7 @@ def load(path):
 
 
 def _head_name(objective):
-    """Return what a user calls the head of an objective."""
+    """Return the name of an objective's head in messages."""
     return "masked-LM" if objective.language_model else objective.name.replace("_", "-")
 
 

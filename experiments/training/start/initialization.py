@@ -1,8 +1,8 @@
-"""The door into training: which kind of model a configuration starts from.
+"""The kind of model that a configuration starts from.
 
 A run starts from a BERT (`initial_state`), unless an extension's kind is chosen: by a name in
-`model`, by a file in the folder that `model` names, or by the type of `bert`. The differences of a
-kind stand in its own file; nothing else knows it by name.
+`model`, by a file in the folder that `model` names, or by the type of `bert`. The code of a kind is
+in its own file; no other file knows its name.
 """
 
 import dataclasses
@@ -20,14 +20,14 @@ BERT = "experiments.training.start.initial_state"
 
 
 class ModelSource:
-    """A kind of start: what training and tables ask of it.
+    """A kind of start, as training and tables see it.
 
     Attributes:
-      repeats: whether runs of other seeds differ.
+      repeats: whether runs differ with the seed.
       has_seeds: whether a table's row without pre-training is trained once for each of its seeds.
-      lacks: fields of a FinetuneConfig that are not for this kind.
-      takes: classes of `Options` that are for few kinds, this one among them.
-      rate: FLOPs a second that its work reaches, where a step of BERT's tells nothing of it.
+      lacks: fields of a FinetuneConfig that this kind does not support.
+      takes: classes of `Options` with `of_a_start` that this kind supports.
+      rate: FLOPs a second of its work; None where the rate of BERT's step applies.
     """
 
     repeats = True
@@ -41,15 +41,15 @@ class ModelSource:
         return not options.of_a_start or type(options) in self.takes
 
     def given(self, config, made: dict[str, str]):
-        """Return a FinetuneConfig of a table with the places of what its variant has made.
+        """Return a table's FinetuneConfig with the folders that other cells of its variant make.
 
         Args:
-          made: {"model": of a pre-training, "learnt": of `corpus_cell`}, where there are some.
+          made: {"model": of a pre-training} or {"learnt": of `corpus_cell`}.
         """
         return dataclasses.replace(config, **made)
 
     def corpus_cell(self, learnt: str, seed: int, do_lower_case: bool):
-        """Return the cell that learns from the text of a table what this kind reads.
+        """Return the cell that learns this kind's vectors from the table's text.
 
         Args:
           learnt: `Variant.learnt`.
@@ -59,7 +59,7 @@ class ModelSource:
         raise NotImplementedError
 
     def check_pretraining(self, config) -> None:
-        """Raise UserError where a PretrainConfig asks for what this kind does not have."""
+        """Raise UserError where a PretrainConfig sets a field that this kind does not support."""
 
     def of_pretraining(self, config):
         """Return the InitialState of a PretrainConfig."""
@@ -70,25 +70,28 @@ class ModelSource:
         integrity.check_folder(folder, MODEL_FILE, read_json(folder / MODEL_FILE))
 
     def check_finetuning(self, config, task):
-        """(BertConfig, Tokenizer) of a FinetuneConfig, two None where they are not known yet.
+        """Return (BertConfig, Tokenizer) of a FinetuneConfig, both None where they are not known
+        yet.
 
         Raises:
-          UserError: the configuration asks for what this kind, or its model, does not have.
+          UserError: the configuration sets a field that this kind or its model does not support.
         """
         raise NotImplementedError
 
     def of_finetuning(self, config, task, examples):
-        """Return what a FinetuneConfig starts from, with the methods of an InitialState;
-        `examples`: of the splits that are read already."""
+        """Return a FinetuneConfig's start, with the methods of an InitialState.
+
+        Args:
+          examples: {split: examples} of the splits that are read already."""
         raise NotImplementedError
 
     def finetune(self, step_by_step, config, folder, progress, task, examples) -> dict:
-        """Run a whole fine-tuning, see `runs.finetune`; `step_by_step` is that of a `Trainer`."""
+        """Run a whole fine-tuning (`runs.finetune`); `step_by_step` runs one with a `Trainer`."""
         return step_by_step(self, config, folder, progress, task, examples)
 
     def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:
-        """Count the FLOPs of a fine-tuning run that is to come; `bert`: a BertConfig, or what is in
-        its place."""
+        """Count the FLOPs of a planned fine-tuning; `bert`: the BertConfig, or this kind's
+        configuration."""
         raise NotImplementedError
 
 

@@ -1,7 +1,8 @@
 """Checks of a run before TensorFlow is loaded or anything downloaded.
 
-Files, columns, options, lengths and vocabularies: an error comes within a second or two and names
-the flag that mends it. Data that was read for it is handed on, so that nothing is read twice.
+They check files, columns, options, lengths and vocabularies. An error comes within a second or two
+and names the flag that mends it. The data that they read is handed on, so that nothing is read
+twice.
 """
 
 import importlib.util
@@ -56,22 +57,25 @@ def finetuning(config):
 
 
 def refuse(config, names, what):
-    """Raise UserError where a configuration sets one of the fields, which `what` does not have."""
+    """Raise UserError where a configuration sets one of the fields `names`; `what` does not support
+    them."""
     for name in names:
         if getattr(config, name):
             raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 
 def refuse_options(options, what):
-    """Raise UserError where there is one of the `Options`, which `what` does not have."""
+    """Raise UserError where there are any `Options`, which `what` does not support."""
     for one in options:
         name = next(iter(one.changed()))
         raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 
 def check_model(config, task, bert):
-    """Raise UserError where a FinetuneConfig asks for what task or model (`bert`, a BertConfig or
-    None where it is not known yet) do not have."""
+    """Raise UserError where a FinetuneConfig does not fit its task or model.
+
+    Args:
+      bert: the model's BertConfig; None where it is not known yet."""
     if bert and config.max_seq_length > bert.max_position_embeddings:
         raise UserError(
             f"--config.max_seq_length={config.max_seq_length}: the model has positions for "
@@ -150,7 +154,7 @@ def pretraining(config):
 
 
 def new_model(config):
-    """(BertConfig, Tokenizer) of a pre-training that starts from random weights.
+    """Return (BertConfig, Tokenizer) of a pre-training that starts from random weights.
 
     Raises:
       UserError: there is no vocabulary, or it has another size than the model.
@@ -171,7 +175,8 @@ def new_model(config):
 
 
 def compatible(config, bert, tokenizer):
-    """Return the BertConfig to go on with from a model of this shape and vocabulary.
+    """Return the BertConfig of a pre-training that goes on from a model of this shape and
+    vocabulary.
 
     Raises:
       UserError: the configuration asks for another shape or vocabulary.
@@ -188,7 +193,7 @@ def compatible(config, bert, tokenizer):
         return bert
     wanted = config.bert_config
     names = (vars(wanted) | vars(bert)).keys() - _MAY_DIFFER
-    if wanted.attention_direction in bert.language_models:  # it may learn to read that way
+    if wanted.attention_direction in bert.language_models:  # training may change the direction
         names -= {"attention_direction"}
     different = [
         f"{name} {wanted.value(name)}, there {bert.value(name)}"
@@ -208,7 +213,7 @@ def check_fit(records, source, bert, tokenizer):
 
     Args:
       records: of `open_records`.
-      source: what messages call them.
+      source: their name in messages.
       bert, tokenizer: the model's; None where they are not known.
     """
     if bert and records.max_seq_length > bert.max_position_embeddings:
@@ -246,7 +251,7 @@ def _task(config):
     try:
         return get_task(config.task, config.data_dir, **config.task_options)
     except UserError as error:
-        # The option that it speaks of, as the command line calls it.
+        # Name the option that the error is about, as on the command line.
         named = (name for name in config.task_options if re.search(rf"\b{name}\b", str(error)))
         option = next(named, None)
         flag = f"task_options.{option}" if option else "task"
@@ -255,7 +260,7 @@ def _task(config):
 
 
 def shape(config):
-    """(BertConfig, Tokenizer) of a FinetuneConfig, or two None where it is a preset's."""
+    """Return (BertConfig, Tokenizer) of a FinetuneConfig, both None for a preset."""
     if config.model:
         return peek(config.model, "model")
     tokenizer = _tokenizer(config.vocab, config)
@@ -264,7 +269,7 @@ def shape(config):
 
 
 def peek(path, name):
-    """(BertConfig, Tokenizer) of the model that a field names, or two None for a preset."""
+    """Return (BertConfig, Tokenizer) of the model that a field names, both None for a preset."""
     try:
         bert, tokenizer = resolve.peek(path) or (None, None)
     except UserError as error:

@@ -1,7 +1,7 @@
-"""The head of the model that fine-tuning starts from: kept or not, in what order of labels.
+"""The head of the model that fine-tuning starts from: kept, reordered by label, or new.
 
-Fine-tuning of a fine-tuned model goes on from its head where that fits the task: the same kind, the
-same labels. Otherwise the head is new, and every start says which of the two it is and why.
+Fine-tuning a fine-tuned model goes on from its head where it fits the task: the same kind, the same
+labels. Otherwise the head is new. Every run says at its start which of the two it is, and why.
 """
 
 import re
@@ -10,12 +10,12 @@ from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.options import class_of, names_for
 from official_bert.common.errors import first_of
 
-# Names that transformers gives to labels that nobody named.
+# Transformers' names for labels without names.
 _NAMELESS = re.compile(r"LABEL_\d+")
 
 
 def difference(theirs, ours, bilstm):
-    """Why a model's head does not fit a task; "" where it fits.
+    """Say why a model's head does not fit a task; "" where it fits.
 
     Args:
       theirs: settings of the model's `model.json`, or None.

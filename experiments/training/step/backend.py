@@ -1,7 +1,7 @@
 """Parts of training that differ between Keras' backends, chosen by `keras.backend.backend()`.
 
-Loop, checkpoints, run folders, batches of tasks and evaluation are one code. A backend has a
-`Trainer` and a module `strategies`: where training runs, and how batches get there.
+Loop, checkpoints, run folders, batches of tasks and evaluation are shared. A backend has a
+`Trainer`, and a module `strategies` of devices and of the batches that they get.
 """
 
 import keras

@@ -1,8 +1,8 @@
-"""A run's choices on a GPU: micro-batches, steps of a compiled call, and where its records lie.
+"""A run's choices on a GPU: micro-batches, steps of a compiled call, records on device or host.
 
-All are functions of the configuration, the records and the kind of GPU, so that a run which goes on
-with a GPU of its kind makes them again. A value of the configuration stands. CPUs, TPUs and
-TensorFlow are left as they are.
+All are functions of the configuration, the records and the kind of GPU, so that a run that is
+continued on the same kind of GPU makes the same choices. A value set in the configuration is kept.
+Nothing is chosen for CPUs, TPUs and TensorFlow.
 """
 
 import dataclasses
@@ -13,26 +13,26 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
 # Bytes of a step in bfloat16 whose attention is one kernel, fitted to the peaks of
-# benchmarks/results/gpu, tiny to large: a weight, its moments, gradient and copy; a position of the
-# logits; the program. A token of a layer: NARROW numbers as wide as the model, INNER as wide as the
-# feed-forward layer.
+# benchmarks/results/gpu, tiny to large: WEIGHT for a weight with its moments, gradient and copy;
+# LOGIT for a logit; PROGRAM for the program. A token of a layer takes NARROW numbers as wide as the
+# model and INNER as wide as the feed-forward layer.
 WEIGHT, LOGIT, PROGRAM = 16, 5, 5 * 10**7
 NARROW, INNER = 7.5, 2.0
 # Without that kernel, as XLA has it on a CPU (`benchmarks.memory`): further matrices a head.
 NARROW_PLAIN, INNER_PLAIN, MATRICES = 11, 3, 5
 SHARE = 0.9  # of the memory, for a step
 RECORDS_SHARE = 0.05  # of the memory, for records
-CALL = 2e13  # FLOPs of a compiled call that are enough, some tenth of a second
+CALL = 2e13  # FLOPs of a long enough compiled call, some tenth of a second
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The kind and memory of each of the GPUs that a run takes.
+    """The kind and memory of each GPU of a run.
 
     Attributes:
       kind: name of the GPU.
-      bytes: that a process may have of it.
-      widths: of the heads that attention's kernels take there.
+      bytes: of its memory that a process may use.
+      widths: of heads that the attention kernels support on it.
     """
 
     kind: str
@@ -80,15 +80,15 @@ def step_bytes(bert, stretch, precision, widths=(), remat=False, parts=1) -> flo
 
 
 def micro_batches(config, bert, stretches, memory) -> int:
-    """Return into how many parts a step's examples are divided, so that each fits.
+    """Return the number of micro-batches of a step, so that each fits into memory.
 
     Args:
-      config: PretrainConfig or FinetuneConfig; what it says beyond 1 stands.
+      config: PretrainConfig or FinetuneConfig; its own number is kept where it is above 1.
       stretches: list of Stretch.
       memory: Memory.
 
     Raises:
-      UserError: the smallest part is too much.
+      UserError: the smallest micro-batch does not fit.
     """
     counted_alike = getattr(type(bert), "encoder_flops", None) is BertConfig.encoder_flops
     if config.gradient_accumulation > 1 or not counted_alike:
@@ -116,35 +116,35 @@ def micro_batches(config, bert, stretches, memory) -> int:
 
 
 def records_fit(read, memory) -> bool:
-    """Return whether the records of a run are to lie on the devices.
+    """Return whether a run's records should lie on the devices.
 
     Args:
       read: list of (records, rows that are read of them), a pair a phase.
       memory: Memory.
     """
     options = [records.manifest.get("options") or {} for records, _ in read]
-    if any(one.get("do_whole_word_mask") for one in options):  # masks that the host alone makes
+    if any(one.get("do_whole_word_mask") for one in options):  # only the host makes such masks
         return False
-    # Records that are read in part are not worth the reading of all.
+    # For records that are read in part it is not worth reading all.
     whole = all(records.examples <= rows for records, rows in read)
     return whole and sum(_bytes_of(one) for one, _ in read) <= RECORDS_SHARE * memory.bytes
 
 
 def _bytes_of(records) -> int:
-    """Return at most how much records take on a device, which has their ids in two bytes."""
+    """Return an upper bound of the bytes of records on a device, which keeps ids in two bytes."""
     return records.examples * (4 * records.max_seq_length + 8 * records.max_predictions_per_seq)
 
 
 def steps_of_a_call(flops: float) -> int:
-    """Return how many steps of so many FLOPs a compiled call takes on a GPU: 16, 32 or 64.
+    """Return the number of steps of a compiled call on a GPU: 16, 32 or 64, by the FLOPs of a step.
 
-    A small model's steps are shorter than what the host does between two calls.
+    A small model's step is shorter than the host's work between two calls.
     """
     return next((steps for steps in (16, 32) if steps * flops >= CALL), 64)
 
 
 def of_pretraining(config, bert, records, strategy, memory):
-    """Return what a pre-training chooses.
+    """Choose micro-batches, steps of a call and the place of records for a pre-training.
 
     Args:
       config: PretrainConfig.
@@ -183,7 +183,7 @@ def of_pretraining(config, bert, records, strategy, memory):
 
 
 def of_finetuning(config, bert, feed, strategy, memory):
-    """Return what a fine-tuning chooses: its FinetuneConfig, and the line that tells it.
+    """Choose the micro-batches of a fine-tuning; return (FinetuneConfig, the line that tells them).
 
     Args:
       feed: FinetuningBatches.
@@ -192,7 +192,7 @@ def of_finetuning(config, bert, feed, strategy, memory):
     Raises:
       UserError: see `micro_batches`.
     """
-    if memory is None or config.features:  # there the encoder does not train
+    if memory is None or config.features:  # with features the encoder is not trained
         return config, ""
     examples = config.train_batch_size // strategy.num_replicas_in_sync
     stretch = Stretch(examples, config.max_seq_length, 0, feed.rows // config.train_batch_size)

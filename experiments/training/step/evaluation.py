@@ -40,7 +40,7 @@ def outputs(predict, features, batch_size, buckets=32):
 
 
 def _asked(batch):
-    """Return the batch without its answers: what writes would read them."""
+    """Return the batch without its labels: a model that generates text would read them."""
     return {name: x for name, x in batch.items() if name != "label_ids"}
 
 
@@ -52,7 +52,7 @@ class TaskEvaluator:
       task: of `get_task`.
       split: finetune_data.Split.
       batch_size, buckets: of `eval_batches`.
-      metric: the score by which an evaluation is the best.
+      metric: the score that decides which evaluation is the best.
     """
 
     def __init__(self, trainer, task, split, batch_size, buckets, metric):

@@ -1,9 +1,9 @@
-"""Devices of training on JAX: one device, or all of this machine's, each with its rows of a batch.
+"""Devices of training on JAX: one, or all of this machine, each with its rows of a batch.
 
-The twin of `strategies`, which is for TensorFlow. A step is written for the whole batch, and XLA
-divides it: weights are on every device, rows are split, sums over the batch become sums over
-devices. So any number of devices draws the same dropout masks and takes the same step, but for
-rounding.
+It has the functions of `strategies`, which is for TensorFlow. A step is written for the whole
+batch, and XLA divides it: weights are on every device, rows are split, sums over the batch become
+sums over devices. So any number of devices draws the same dropout masks and takes the same step,
+but for rounding.
 
 Records may lie on the devices as arrays (`DeviceBatches`): the host then only says which rows a
 step reads. On one GPU a small model takes more sequences a second than a host can parse and copy.
@@ -38,7 +38,7 @@ from official_bert.common.errors import UserError
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Devices:
-    """The devices that take steps together; what a tf.distribute strategy is for TensorFlow."""
+    """The devices that take steps together, in place of TensorFlow's strategy."""
 
     mesh: Mesh
     shard: str = ""  # of config.SHARD
@@ -51,12 +51,12 @@ class Devices:
         return contextlib.nullcontext()
 
     def computing(self):
-        """Say to attention's kernels how a batch is divided, for a block that is traced."""
+        """Tell the attention kernels how batches are divided, while a block is traced."""
         return fused_attention.divided(self.mesh, "rows")
 
     @property
     def everywhere(self):
-        """The sharding of what every device has."""
+        """The sharding of arrays that are whole on every device."""
         return NamedSharding(self.mesh, PartitionSpec())
 
     def rows(self, axis=0):
@@ -64,15 +64,16 @@ class Devices:
         return NamedSharding(self.mesh, PartitionSpec(*[None] * axis, "rows"))
 
     def at_rest(self, value):
-        """Return the sharding of a variable's value between steps, by its shape: the longest axis
-        that divides is divided, of vectors and numbers none."""
+        """Return the sharding of a variable's value between steps.
+
+        The longest axis that divides is divided; vectors and numbers are whole on every device."""
         axes = [i for i, size in enumerate(value.shape) if size % self.num_replicas_in_sync == 0]
         if not self.shard or not axes or len(value.shape) < 2:
             return self.everywhere
         return self.rows(max(axes, key=lambda axis: value.shape[axis]))
 
     def check(self, variables):
-        """Look at the weights that are to be divided.
+        """Check that the weights can be divided.
 
         Raises:
           UserError: most of them would be whole on every device.
@@ -88,8 +89,8 @@ class Devices:
             )
 
     def gathered(self, values):
-        """Values as a step reads them: whole on every device, their gradients divided as they are
-        at rest."""
+        """Return values as a step reads them: whole on every device, with gradients divided as at
+        rest."""
         return [self._gathered(x) for x in values] if self.shard else values
 
     def _gathered(self, value):
@@ -141,7 +142,7 @@ def is_chief(name):
 
 
 def devices(strategy):
-    """Return what versions.json says of the devices."""
+    """Describe the devices for versions.json."""
     first = strategy.mesh.devices.flat[0]
     return {
         "strategy": "JAX",
@@ -152,12 +153,12 @@ def devices(strategy):
 
 
 def same_everywhere(strategy, number):
-    """There is one process."""
+    """Return True: there is one process."""
     return True
 
 
 def explained(strategy):
-    """There is no other process that could end."""
+    """Return an empty context: there is no other process that could end."""
     return contextlib.nullcontext()
 
 
@@ -169,7 +170,7 @@ def memory(strategy):
 
 
 def make_deterministic():
-    """Asks for the same bits in every run.
+    """Check that every run computes the same bits.
 
     Raises:
       UserError: on a GPU, unless XLA was told so before it started.
@@ -188,7 +189,7 @@ def training_batches(records, batch_size, seed, start, strategy, on_device=False
 
 
 def stacked(batches, count, capacity, parts):
-    """Several batches as arrays [capacity, parts, rows / parts, ...]; zeros after `count`.
+    """Return several batches as arrays [capacity, parts, rows / parts, ...]; zeros after `count`.
 
     Args:
       batches: iterator of dicts of arrays [rows, ...].
@@ -207,7 +208,7 @@ def stacked(batches, count, capacity, parts):
 
 @dataclasses.dataclass(frozen=True)
 class MakeBatch:
-    """Makes a batch of what `DeviceBatches` draws, inside a compiled step.
+    """Makes a batch of the rows that `DeviceBatches` draws, inside a compiled step.
 
     Attributes:
       rules: of dynamic masking; None for records that are masked already.
@@ -229,8 +230,8 @@ class MakeBatch:
 
 
 def in_parts(make, arrays, drawn):
-    """Return the batch of what is drawn in micro-batches: arrays [parts, rows / parts, ...],
-    both."""
+    """Return the batch of drawn rows; both are in micro-batches, arrays [parts, rows / parts,
+    ...]."""
     parts = len(drawn["rows"])
     whole = {name: x.reshape(-1, *x.shape[2:]) for name, x in drawn.items()}
     batch = make(arrays, whole)
@@ -238,7 +239,7 @@ def in_parts(make, arrays, drawn):
 
 
 class DeviceBatches:
-    """An endless iterator over what says which rows a batch has.
+    """An endless iterator over the row numbers of batches, and the seeds of their masks.
 
     Args:
       records, batch_size, seed, start: of `jax_strategies.training_batches`.
@@ -249,8 +250,7 @@ class DeviceBatches:
       make: MakeBatch.
 
     Raises:
-      UserError: whole words are masked together, which is not written for devices; or a record is
-        damaged.
+      UserError: the records mask whole words, which only the host can do; or a record is damaged.
     """
 
     def __init__(self, records, batch_size, seed, start, strategy):
@@ -294,7 +294,7 @@ def _all_rows(records):
 
 
 def _narrowed(x):
-    """Integers in the smallest type that holds the largest: ids in uint16."""
+    """Return integers in the smallest type that holds the largest, ids in uint16."""
     return x.astype(np.min_scalar_type(x.max(initial=0))) if x.dtype.kind == "i" else x
 
 

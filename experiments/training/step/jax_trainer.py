@@ -1,4 +1,4 @@
-"""`JaxTrainer`: what `trainer.Trainer` is for TensorFlow, on Keras' JAX backend.
+"""`JaxTrainer`: the `Trainer` of Keras' JAX backend.
 
 The step is that of `train_step`; `JaxStep` makes it a pure function of the numbers that it changes.
 A batch is always the whole batch: XLA divides it among devices, and there is one replica.
@@ -59,14 +59,14 @@ class JaxTrainer(TrainerState):
     def train_from(self, iterator, steps, without=()):
         """See `TrainerState`; the batches are dicts of arrays [rows, ...], all of one shape."""
         tables = []
-        # A call of fewer runs the same program and stops sooner: another one might round
+        # A call of fewer steps runs the same program and stops sooner. Another program might round
         # differently, and a continued run would not have the bits of an uninterrupted one.
         most = self.options.steps_of_a_call
         while steps > 0:
             count = min(steps, most)
             batches = stacked(iterator, count, most, self.options.accumulation)
             steps -= count
-            # While the device works on these, the next ones are read.
+            # While the device works on these, the host reads the next ones.
             last = count - 1 if steps == 0 else -1
             tables.append(self._take(batches, count, last, without, iterator))
         return self.read(tables)
@@ -81,14 +81,14 @@ class JaxTrainer(TrainerState):
         return [self._outputs(self._placed(batch))]
 
     def lowered(self, batches):
-        """Return the program of the steps on batches [steps, micro-batches, rows, ...], to be read
-        or compiled: `jax.stages.Lowered`."""
+        """Return the `jax.stages.Lowered` program of steps on batches [steps, micro-batches, rows,
+        ...]."""
         return self._take_steps.lower(**self._arguments(batches, 1, 0))
 
     # --- what is compiled ------------------------------------------------------------------------
 
     def _steps(self, state, schedule, batches, arrays, count, measured, run_seed, make, without):
-        """(state, table [capacity, columns]) after the first `count` steps of `batches`."""
+        """Return (state, table [capacity, columns]) after the first `count` steps of `batches`."""
 
         def batch_of(i):
             drawn = {name: x[i] for name, x in batches.items()}
@@ -120,7 +120,7 @@ class JaxTrainer(TrainerState):
     # --- helpers ---------------------------------------------------------------------------------
 
     def _arguments(self, batches, count, measured, without=(), source=None):
-        """Return the arguments that `_steps` is called with; `lowered` asks for its program."""
+        """Return the arguments of `_steps`, for a call and for `lowered`."""
         return {
             "state": tuple([v.value for v in variables] for variables in self._step.variables),
             "schedule": self._schedule.values.value,
@@ -141,7 +141,7 @@ class JaxTrainer(TrainerState):
         return table[: arguments[1]]
 
     def _place(self):
-        """Put all variables where they are between steps."""
+        """Put all variables on the devices as they lie between steps."""
         for variables in (*self._step.variables, [self._schedule.values]):
             for variable in variables:
                 variable.assign(jax.device_put(variable.value, self.strategy.at_rest(variable)))
@@ -173,7 +173,7 @@ class JaxStep(TrainStep):
         self.variables = trained, fixed, optimizer.variables
 
     def prepare(self, state, batch, without):
-        """Trace the loss once, for what has to be known before a step is: `reached`, `columns`."""
+        """Trace the loss once, which sets `reached` and `columns` before a step is traced."""
         part, with_metrics = {name: x[0] for name, x in batch.items()}, jnp.array(True)
         with self._scope(state, self._schedule.value):
             loss, values = self._loss(part, make_seed(0, 0), None, with_metrics, without)
@@ -233,7 +233,7 @@ class JaxStep(TrainStep):
         def add(totals, k):
             return jax.tree.map(jnp.add, totals, function(k)), None
 
-        # From zeros: a part before the loop would have memory of its own.
+        # Start from zeros: a micro-batch before the loop would need memory of its own.
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, 0))
         return lax.scan(add, zeros, jnp.arange(self.options.accumulation))[0]
 
@@ -242,7 +242,7 @@ def reached(function, values):
     """Return the places of those `values` that a scalar function of a list depends on.
 
     A variable that the loss does not reach (the pooler without next-sentence prediction) has the
-    gradient 0 in JAX. It must not be decayed, so it has to be told from one that is reached.
+    gradient 0 in JAX. It must not be decayed, so it has to be known from those that are reached.
     """
     jaxpr = jax.make_jaxpr(function)(values).jaxpr
     needed = set(jaxpr.outvars)

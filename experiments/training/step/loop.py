@@ -1,8 +1,8 @@
-"""The host's side of training: when to log, evaluate and save, how to stop and go on.
+"""The training loop on the host: log, evaluate, save, stop and continue.
 
 Everything that is random or ordered is a function of the step, and a checkpoint holds the exact
-bits of all that training changes. So a run that was killed and continued ends with the weights of a
-run that was not, on one device to the bit (on a GPU: with `deterministic`).
+bits of all that training changes. So a run that was killed and continued ends with the weights of
+an uninterrupted run, on one device to the bit (on a GPU: with `deterministic`).
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def train(
       feed: has `take(trainer, step, count)`, which takes up to `count` steps from `step` on and
         returns (metrics as dict of arrays [steps], examples, tokens, FLOPs), and `position(step)`,
         JSON values that say where in the data a step begins.
-      plan: Plan.
+      plan: LoopEvents.
       checkpoints: Checkpoints to save to.
       progress: Progress.
       state: State; changed in place.
@@ -96,7 +96,8 @@ def train(
         saved_step = state.step
 
     def events():
-        """Do what is due at the step that was reached, be it now or by the process before."""
+        """Evaluate, save and stop as is due at the step just reached, or restored from a
+        checkpoint."""
         due = state.step in plan.eval_at or _due(state.step, plan.eval_every)
         if evaluate and due and state.evaluated_step < state.step:
             with stop.interruptible():
@@ -137,7 +138,7 @@ def restore(trainer, checkpoints, trunk=None):
     """Return the State of the newest intact checkpoint, its arrays loaded; a new State without any.
 
     Args:
-      trunk: the Checkpoints of the run that this one goes on from, where it has none of its own.
+      trunk: Checkpoints of the run's trunk, used while the run has no checkpoint of its own.
 
     Raises:
       UserError: the checkpoint is of another model.
@@ -208,8 +209,9 @@ def _check_finite(metrics, step, checkpoints):
 
 
 class _Means:
-    """Means of training metrics between two log points; of metrics that are only computed at the
-    last step of a call, the last value."""
+    """Means of training metrics between two log points.
+
+    It keeps the last value of metrics that are computed only at the last step of a call."""
 
     def __init__(self):
         self._sums, self._last, self._count = {}, {}, 0
@@ -247,7 +249,7 @@ class _Stop:
 
     @contextlib.contextmanager
     def interruptible(self):
-        """Let a request leave the block at once; the loop goes on to save."""
+        """Let a request leave the block at once; the loop then saves."""
         self._raise_at_once = True
         try:
             if not self.requested:
@@ -258,7 +260,7 @@ class _Stop:
             self._raise_at_once = False
 
     def leave(self, step, last_step, saved_step):
-        """End the process's work with one line."""
+        """End the process with one line."""
         kept = f"saved at step {saved_step}" if saved_step == step else "not saved"
         line = (
             f"stopped after step {step} of {last_step}, {kept}; "

@@ -1,7 +1,6 @@
-"""Common parts of pre-training and fine-tuning: a trainer, and its training to the last step.
+"""The common part of pre-training and fine-tuning: make a trainer, train to the last step.
 
-A session is the part of a run that one process does. It begins where the run's newest checkpoint
-ends.
+A session is the part of a run that one process does. It begins at the run's newest checkpoint.
 """
 
 import collections
@@ -45,22 +44,22 @@ def make_trainer(config, key, build, strategy, **more):
 
 
 def train(trainer, feed, plan, config, folder, *, name, show, began=None, **events):
-    """Trains to the end of the plan, from the run's newest checkpoint if it has one.
+    """Train to the end of the plan, from the run's newest checkpoint if it has one.
 
     Args:
       trainer: of `make_trainer`, its schedule set.
       feed, plan: of `loop.train`.
       config: PretrainConfig or FinetuneConfig.
       folder: RunFolder.
-      name: what stands at the left of the progress line.
+      name: text at the left of the progress line.
       show: whether to show it.
       began: `started` of `Progress`.
       **events: evaluate and when_reached of `loop.train`.
 
     Returns: (State at the end, seconds that earlier processes worked on the run).
     Raises:
-      UserError: the checkpoint is of another model, or processes see different ones, or have other
-        options or data, or one of them ended.
+      UserError: the checkpoint is of another model; or processes differ in checkpoints, options or
+        data; or one of them ended.
     """
     strategy = trainer.strategy
     if not strategies.same_everywhere(strategy, folder.digest()):
@@ -88,11 +87,11 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
 
 
 def get_trainer(key, build, strategy, options, precision, seed):
-    """Return a Trainer, the one of an earlier run in this process where everything compiled is the
+    """Return a Trainer; reuse that of an earlier run in this process if its compiled steps are the
     same.
 
-    The last one is kept, and as many of those before it as fit: each holds a model and its
-    optimiser, three times the weights.
+    The last trainer is kept, and as many earlier ones as fit into memory: each holds a model and
+    its optimiser, three times the weights.
 
     Args:
       key: hashable; names the model that `build` makes (sizes, head).

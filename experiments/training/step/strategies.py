@@ -1,7 +1,8 @@
 """Devices of training: one device, several of one machine, several machines, or a TPU.
 
-The training loop (`trainer`) is written once against `tf.distribute`. The differences between the
-strategies are here: how each is made, how a batch is divided among replicas, who writes files.
+The training loop (`trainer`) is written once against `tf.distribute`. The differences between
+strategies are here: making one, dividing a batch among replicas, and choosing the process that
+writes files.
 """
 
 import contextlib
@@ -17,8 +18,7 @@ from official_bert.common.errors import UserError
 
 @functools.cache
 def get_strategy(name):
-    """Return the strategy of a `distribute` field; made once a process, since most can only be
-    once.
+    """Return the strategy of a `distribute` field; it is made once, as TensorFlow requires of most.
 
     Args:
       name: "one_device" (the first GPU, or the CPU), "mirrored" (all GPUs of this machine, or its
@@ -49,7 +49,7 @@ def strategy_of(config):
     """Return the strategy of a PretrainConfig or FinetuneConfig.
 
     Raises:
-      UserError: see `get_strategy`; or weights are to be divided, for which JAX is needed.
+      UserError: see `get_strategy`; or `shard` is set, which needs JAX.
     """
     if config.shard:
         raise UserError(f"shard={config.shard} is for KERAS_BACKEND=jax; leave it out here")
@@ -57,9 +57,10 @@ def strategy_of(config):
 
 
 def is_default(strategy):
-    """Return whether a step is called as it is, without `strategy.run`.
+    """Return whether a step is called directly, without `strategy.run`.
 
-    One replica is not enough: the single core of a small TPU is reached through its strategy only.
+    One replica is not the test: the single core of a small TPU is reached only through its
+    strategy.
     """
     return strategy is get_strategy("one_device")
 
@@ -72,7 +73,7 @@ def run(strategy, function, *arguments):
 
 
 def is_chief(name):
-    """Return whether this process writes the run's files: one process of a `multi_worker` run
+    """Return whether this process writes the run's files; in a `multi_worker` run one process
     does."""
     if name != "multi_worker":
         return True
@@ -95,17 +96,16 @@ def devices(strategy):
 
 
 def memory(strategy):
-    """Return nothing: what follows from a GPU's memory is chosen on JAX."""
+    """Return None: only runs on JAX make choices by the GPU's memory."""
 
 
 def make_deterministic():
-    """Has every run compute the same bits, on a GPU too."""
+    """Make every run compute the same bits, on a GPU too."""
     tf.config.experimental.enable_op_determinism()
 
 
 def training_batches(records, batch_size, seed, start, strategy, on_device=False):
-    """Return an iterator over the batches of pre-training records, from the example `start` on,
-    endless.
+    """Return an endless iterator over batches of pre-training records, from the example `start` on.
 
     Args:
       records: of `open_records`.
@@ -156,9 +156,9 @@ def distribute_batch(batch, strategy, sharing=None):
     Args:
       batch: dict of arrays [rows, ...], the same in all processes.
       strategy: where they go.
-      sharing: how many replicas share the rows. All of them, unless told otherwise; with
-        `local_replicas(strategy)` those of each process share all rows, so that no process has to
-        wait for another and each has all results.
+      sharing: how many replicas share the rows, by default all. With `local_replicas(strategy)` the
+        replicas of each process share all rows, so that each process has all results and waits for
+        no other.
     """
     if is_default(strategy):
         return {name: tf.convert_to_tensor(x) for name, x in batch.items()}
@@ -199,9 +199,12 @@ def same_everywhere(strategy, number):
 
 @contextlib.contextmanager
 def explained(strategy):
-    """Around steps that processes take together; at its end they wait for each other.
+    """Explain the end of another process during the steps of this block.
 
-    A process that ends takes its server along, from which others may still fetch their last result.
+    At the end of the block the processes wait for each other.
+
+    They wait because a process that ends also ends its server, from which others may still fetch
+    their last result.
 
     Raises:
       UserError: another one ended, or cannot be reached.
@@ -216,7 +219,7 @@ def explained(strategy):
             "another process of this run ended, or cannot be reached; what it said tells why. "
             "Start all of them again with the same commands: they go on from the last checkpoint"
         ) from error
-    with contextlib.suppress(tf.errors.OpError):  # who ends during this has all results, and so we
+    with contextlib.suppress(tf.errors.OpError):  # all results are here and there
         _gathered(strategy, 0)
 
 

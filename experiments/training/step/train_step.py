@@ -1,8 +1,9 @@
 """The training step: gradients of global means, summed, clipped once, applied.
 
 It knows only the protocol of `official_bert.losses` of a model: outputs, loss terms, metric terms
-as (sum, weight). The things that Keras 3 gets wrong under tf.distribute (replicas that draw the
-same dropout mask, gradients clipped before they are summed, means of means) are done here by hand:
+as (sum, weight). Keras 3 gets three things wrong under tf.distribute: replicas draw the same
+dropout mask, gradients are clipped before they are summed, and means are taken of means. Here they
+are done by hand:
 
 - a seed is a function of (run seed, step, micro-batch, replica), so masks differ between replicas
   and a resumed run draws what the uninterrupted run would have drawn;
@@ -55,7 +56,8 @@ class TrainStep:
         if parts == 1:
             gradients, sums, weights, metrics = gradients_of(0)
         else:
-            # Weights do not depend on what the model computes, so its forward pass is pruned here.
+            # Weights do not depend on the model's outputs, so the compiler prunes its forward pass
+            # here.
             weights = self._over_parts(lambda k: self.forward(micro_batch(k), seed_of(k))[2])
             weights = self._over_replicas(weights)
             gradients, sums, _, metrics = self._over_parts(lambda k: gradients_of(k, weights))
@@ -85,8 +87,10 @@ class TrainStep:
         return [ops.divide_no_nan(sums[i], weights[i] + e) for i, e in enumerate(epsilons)]
 
     def total(self, losses, without):
-        """Return the loss that is trained on. No product with 0: what is left out is not reached,
-        nor with 1: TensorFlow's graph optimiser would move that into others and round anew."""
+        """Return the loss that is trained on.
+
+        Terms that are left out are not multiplied by 0, so that `reached` lacks their variables. No
+        term is multiplied by 1: TensorFlow's graph optimiser would merge that and round anew."""
         factors = self.model.loss_weights
         named = zip(self._loss_names, losses, strict=True)
         used = [(factors.get(name, 1.0), loss) for name, loss in named if name not in without]
@@ -123,7 +127,7 @@ class TrainStep:
         raise NotImplementedError
 
     def _over_parts(self, function):
-        """Return the sums of what `function` of k returns over all micro-batches."""
+        """Return the sums of `function(k)` over all micro-batches k."""
         raise NotImplementedError
 
     def _over_replicas(self, values):

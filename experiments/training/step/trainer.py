@@ -1,7 +1,7 @@
-"""`Trainer`: what TensorFlow compiles to train, evaluate and predict.
+"""`Trainer`: the compiled functions that train, evaluate and predict on TensorFlow.
 
 One TensorFlow loop for every strategy, for pre-training and fine-tuning. The step itself is in
-`train_step`; `TensorFlowStep` adds what is TensorFlow's.
+`train_step`; `TensorFlowStep` adds TensorFlow's gradients and sums.
 """
 
 import functools
@@ -85,7 +85,8 @@ class Trainer(TrainerState):
     # --- helpers ----------------------------------------------------------------------------
 
     def _on_replicas(self, function, batch):
-        """Call a function of each replica's rows; returns a dict a replica of this process."""
+        """Call a function of each replica's rows; return a dict for each replica of this
+        process."""
         local = strategies.local_replicas(self.strategy)
         batch = padded_to_a_multiple(batch, local, self.model)
         batch = strategies.distribute_batch(batch, self.strategy, local)
@@ -167,7 +168,7 @@ class TensorFlowStep(TrainStep):
         return found, tf.stack(sums), weights, self.metrics(batch, outputs, with_metrics)
 
     def _over_parts(self, function):
-        # The first one outside the loop: it says how many sums there are, and their shapes.
+        # The first micro-batch is outside the loop: it gives the number of sums and their shapes.
         _, totals = tf.while_loop(
             lambda k, _: k < self.options.accumulation,
             lambda k, totals: (k + 1, tf.nest.map_structure(tf.add, totals, function(k))),
@@ -198,7 +199,7 @@ def _split(x, parts):
 
 
 def _leave_cudnn(model):
-    """Has Keras' LSTMs and GRUs compute without cuDNN, which XLA cannot compile."""
+    """Make Keras' LSTMs and GRUs compute without cuDNN, which XLA cannot compile."""
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.LSTM | keras.layers.GRU):
             layer.use_cudnn = False

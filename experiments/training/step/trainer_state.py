@@ -1,5 +1,6 @@
-"""`TrainerState`: a model, its optimiser and their numbers, alike on every backend, and what is
-asked of a trainer. The compiled functions are in `trainer` (TensorFlow) and `jax_trainer`.
+"""`TrainerState`: a model with its optimiser, and the methods of a trainer, on every backend.
+
+The compiled functions are in `trainer` (TensorFlow) and `jax_trainer`.
 """
 
 import contextlib
@@ -96,7 +97,7 @@ class TrainerState:
         return {name: table[:, i] for i, name in enumerate(self._step.columns)}
 
     def evaluate(self, batches):
-        """Mean loss and metric terms over batches of numpy arrays: dict of name -> float."""
+        """Return mean loss and metric terms over batches of numpy arrays: dict of name -> float."""
         return evaluation.means(part for batch in batches for part in self._terms_of(batch))
 
     def predict(self, batch):
@@ -107,7 +108,8 @@ class TrainerState:
         return {name: x[:rows] for name, x in joined.items()}
 
     def reset(self, build, seed):
-        """Fresh weights from `build(seed)`, an optimiser at step 0; compiled functions stay."""
+        """Take fresh weights from `build(seed)` and set the optimiser to step 0; compiled functions
+        stay."""
         with self._scope():
             fresh = build(seed)
         for old, new in zip(self.model.variables, fresh.variables, strict=True):
@@ -162,7 +164,7 @@ class TrainerState:
             keras.config.set_dtype_policy(before)
 
     def _variables(self):
-        # Not `model.variables`: seeds of initial weights are among them, which no step draws from.
+        # Not `model.variables`: these include the seeds of initial weights, which no step reads.
         variables = [*self.model.weights, *self.optimizer.variables]
         named = {variable.path: variable for variable in variables}
         if len(named) < len(variables):
@@ -174,7 +176,7 @@ def padded_to_a_multiple(batch, divisor, model):
     """Add rows of weight 0 to a batch of arrays until it divides into equal parts.
 
     Args:
-      model: its `pad` says what makes a row count nothing.
+      model: its `pad` gives the new rows weight 0.
     """
     rows = len(batch["input_ids"])
     missing = -rows % divisor
