@@ -152,7 +152,7 @@ def reference(folder: Path) -> dict[str, float]:
 
 
 def report(committed, now, committed_rates, rates) -> str:
-    """Report what changed, in relation to matrix products.
+    """Report the changes of figures, in relation to matrix products.
 
     Args:
       committed, now: {part: {label: rate}}.

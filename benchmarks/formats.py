@@ -29,7 +29,7 @@ def main():
 
 
 def make_models(shape, data_dir, folder):
-    """Random weights in every format; their sizes in megabytes in `sizes.json`."""
+    """Make a model with random weights in every format; write their megabytes to `sizes.json`."""
     import official_bert
     from official_bert import export as exports
 

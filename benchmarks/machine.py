@@ -20,7 +20,7 @@ _HERE = Path(__file__).parent
 
 
 def name() -> str:
-    """Return cores and processor, as far as the system says."""
+    """Return the number of cores and the processor, as far as the system tells."""
     return f"{os.cpu_count()} cores of {provenance.here()['processor']}"
 
 
@@ -31,15 +31,14 @@ def importing() -> dict[str, str]:
 
 
 def in_a_process(function, *arguments):
-    """Call the function in a new process of its own; returns or raises what it does."""
+    """Call a function in a new process; return its result or raise its error."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def kept(path: Path, wanted, measure) -> dict:
-    """Return {name: result} in a JSON file; what is wanted and not in it is measured, and kept at
-    once.
+    """Return {name: result} of a JSON file; measure missing names and write each at once.
 
     Args:
       measure: function of a name -> JSON value.
@@ -54,7 +53,7 @@ def kept(path: Path, wanted, measure) -> dict:
 
 
 def end_with(block, process):
-    """Return the process, which is killed, at the latest, where an ExitStack's block ends."""
+    """Return the process, which is killed at the latest when an ExitStack's block ends."""
     block.enter_context(process)  # waits
     block.callback(process.kill)
     return process
@@ -87,7 +86,7 @@ class Steps:
 
     @functools.cached_property
     def first_step(self):
-        """Seconds that it took, to compile it too."""
+        """The seconds of the first step, compilation included."""
         return self._answer()["first_step_s"]
 
     @property
@@ -132,10 +131,9 @@ def matrix_gflops(precision: str = "float32", steps: int = 30) -> float:
 
 
 def disturbed(rates: dict[str, float]) -> list[str]:
-    """Name those whose rate is more than a tenth off the usual one, the median: something ran
-    beside them.
+    """Return the names whose rate is more than a tenth off the median: something ran beside them.
 
-    Where two differ it is the slower one.
+    If two differ, it is the slower one.
 
     >>> disturbed({"a": 466, "b": 239, "c": 463, "d": 452})
     ['b']

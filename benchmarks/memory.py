@@ -1,4 +1,4 @@
-"""Memory of one pre-training step on a device, by size and length: computed, and as XLA has it.
+"""Memory of one pre-training step on a device, by size and length: computed, and XLA's figure.
 
     KERAS_BACKEND=jax python -m benchmarks.memory
 
@@ -63,7 +63,7 @@ def measured(bert, length, strategy=None, parts=1):
 
 
 def parameters(bert):
-    """Return weights of encoder, pooler and pre-training heads."""
+    """Return the number of weights of encoder, pooler and pre-training heads."""
     width, inner = bert.hidden_size, bert.intermediate_size
     rows = bert.vocab_size + bert.max_position_embeddings + bert.type_vocab_size
     block = 4 * width * (width + 1) + 2 * width * inner + inner + width + 4 * width

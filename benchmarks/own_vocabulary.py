@@ -56,7 +56,7 @@ class Size:
 
 
 def write_corpus(folder: Path, data: Path) -> list[str]:
-    """Return one sentence a line, a blank line between documents, of the training files; their
+    """Write the training files as a sentence a line, documents apart by blank lines; return the
     paths.
 
     Args:
@@ -102,7 +102,7 @@ def pieces(tokenizer, data: Path, name: str) -> dict:
 
 
 def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = True) -> dict:
-    """Return all of it.
+    """Run all steps of the comparison.
 
     Returns:
       {"size", "pieces": {vocabulary: {data set: ...}}, "f1": {row: [of each seed]}, "baseline": F1

@@ -183,7 +183,8 @@ def _answer(texts):
 
 
 def make_models(shape, data_dir, folder):
-    """Random weights as two exports, a model folder and a folder of transformers."""
+    """Make a model with random weights as two exports, a model folder and a folder of
+    transformers."""
     import official_bert
     from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
     from official_bert.export import export
@@ -234,7 +235,7 @@ def saved_model(folder):
 
 
 def _keras_model(folder):
-    """Return what a server made from the training model would do: pad a batch, call the model."""
+    """Return a function that pads a batch and calls the training model, as a plain server would."""
     import numpy as np
     import tensorflow as tf
 

@@ -1,1 +1,1 @@
-"""Questions to a machine with a GPU, in pieces that go on where they were stopped."""
+"""Measurements on a machine with a GPU, in pieces that continue where they were stopped."""

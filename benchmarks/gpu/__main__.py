@@ -118,7 +118,7 @@ def main():
 
 
 def _pieces(options):
-    """Run the pieces until the time is over; the exit code."""
+    """Run the pieces until the time is over; return the exit code."""
     failed = []
     for piece in options.pieces.split(","):
         started = time.time()

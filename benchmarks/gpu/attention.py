@@ -16,7 +16,7 @@ _PEER = Path(__file__).parents[1] / "peers" / "attention_jax.py"
 
 
 def run(piece, options):
-    """Measure the shapes of the steps at once, unless they are; return whether it worked."""
+    """Measure all shapes of the steps that are not measured yet; return whether it worked."""
     results = Results(options.output / f"{piece}.json", options.device)
     asked = {
         f"{size} {length}": shape(size, int(length), options.tokens)

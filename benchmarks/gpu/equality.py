@@ -20,7 +20,7 @@ _PEER = Path(__file__).parents[1] / "peers" / "losses_jax.py"
 
 
 def run(piece, options):
-    """Run what was not yet; return whether all of it ran, and twice to the same bits."""
+    """Run the missing runs; return whether all ran, and the repeated one gave the same bits."""
     results = Results(options.output / f"{piece}.json", options.device)
     folder = options.output / piece
     folder.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """Attention's kernels on this GPU: whether they are right, and which division of work is fastest.
 
-The steps that are measured afterwards divide so.
+The steps that are measured afterwards use that division.
 """
 
 import json
@@ -17,9 +17,10 @@ _PEER = Path(__file__).parents[1] / "peers" / "kernels_jax.py"
 
 
 def run(piece, options):
-    """Check all cases in one process, unless they are; return whether all kernels are taken.
+    """Check all cases in one process, unless they are checked; return whether all kernels are
+    accepted.
 
-    A case that is not goes by plain products in the steps too, and says so.
+    In a case whose kernel is refused the steps use plain products too, and say so.
     """
     results = Results(options.output / f"{piece}.json", options.device)
     if not results.values["runs"]:

@@ -52,7 +52,8 @@ def read(path):
 
 
 def check_options(folder, asked):
-    """Note the JSON values that decide the figures of a folder, or compare them with those noted.
+    """Write the options that decide the figures of a folder, or compare them with those written
+    there.
 
     Raises:
       UserError: the figures that lie there are of another device or other options.

@@ -33,7 +33,7 @@ MASKED = 0.15
 
 
 def run(piece, options):
-    """Measure what was not yet; return whether all steps of this project ran.
+    """Measure the missing steps; return whether all steps of this project ran.
 
     Programs that fit the memory and the cores compile side by side. When both contestants of a
     shape stand ready the others are stopped, these two take turns alone, and their figures are
@@ -79,7 +79,8 @@ def _measure(pair, contestants, results, options):
 
 
 def asked_of(options):
-    """Return pairs of contestants, each (part, name, script, mode, shape), what matters first."""
+    """Return pairs of contestants, each (part, name, script, mode, shape), the most important
+    first."""
     sizes = sorted(options.shapes.split(","), key=FIRST.index)
     lengths = list(map(int, options.lengths.split(",")))
     shapes = [(size, length, options.tokens) for size in sizes for length in lengths]
@@ -146,7 +147,7 @@ def gib(shape):
 
 
 def _start(one, block):
-    """Return the contestant, which ends with the block; or why there is none."""
+    """Return the contestant, which ends with the block; or the reason why there is none."""
     _, name, script, mode, size = one
     if reason := _lacks(name):
         return reason

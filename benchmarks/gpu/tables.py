@@ -1,4 +1,4 @@
-"""Tables 5 and 6 in pieces: `experiments.ablate` on JAX, ended in time and gone on with."""
+"""Tables 5 and 6 in pieces: `experiments.ablate` on JAX, stopped in time and continued."""
 
 import importlib
 import os

@@ -30,7 +30,7 @@ def plain(query, key, value, bias, softmax_dtype=None):
 
 
 def with_dropout(query, key, value, bias):
-    """Return the same, a tenth of the weights zeroed."""
+    """Compute `plain` with a tenth of the weights zeroed."""
     query, key, value = (x.transpose(0, 2, 1, 3) for x in (query, key, value))
     weights = jax.nn.softmax(query * query.shape[-1] ** -0.5 @ key.transpose(0, 1, 3, 2) + bias)
     keep = jax.random.uniform(jax.random.key(0), weights.shape) >= 0.1
@@ -44,7 +44,7 @@ def library(query, key, value, bias, implementation):
 
 
 def lengths(query, key, value, bias):
-    """Return cuDNN told how long each row is, in place of a bias."""
+    """Compute cuDNN's attention with the length of each row in place of a bias."""
     real = jnp.sum(bias[:, 0, 0] == 0, axis=-1, dtype=jnp.int32)
     return jax.nn.dot_product_attention(
         query, key, value, key_value_seq_lengths=real, implementation="cudnn"

@@ -219,7 +219,7 @@ def explained(strategy):
             "another process of this run ended, or cannot be reached; what it said tells why. "
             "Start all of them again with the same commands: they go on from the last checkpoint"
         ) from error
-    with contextlib.suppress(tf.errors.OpError):  # all results are here and there
+    with contextlib.suppress(tf.errors.OpError):  # each process has all results by then
         _gathered(strategy, 0)
 
 
