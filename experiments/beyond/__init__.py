@@ -1,4 +1,4 @@
-"""Systems that are not in BERT's paper, one folder each, which can be deleted by itself.
+"""Systems that are not in BERT's paper: one folder each, any of which can be deleted alone.
 
 `official_bert.extension` asks for `extensions`, and finds nothing where this folder is absent. The
 `EXTENSION` of each folder says which names it adds, and where what they stand for is.

@@ -97,7 +97,8 @@ def swap_segments(batch, swapped):
     change = ops.logical_and(swapped[:, None] > 0, second > 0)
 
     def moved(place, before, after):
-        """Return where tokens go when `before` of them and then `after` of them change places."""
+        """Return the new positions of tokens when `before` of them and the `after` behind them swap
+        places."""
         inside = ops.logical_and(change, ops.logical_and(place > 0, place < total))
         return ops.where(inside, ops.where(place <= before, place + after, place - before), place)
 

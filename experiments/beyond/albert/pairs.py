@@ -1,4 +1,4 @@
-"""Pairs of segments that pre-trained models are asked about, without fine-tuning.
+"""Questions about pairs of segments to pre-trained models, without fine-tuning.
 
 A model that learnt next sentence prediction and one that learnt the order of sentences (ALBERT,
 Table 5) have the same head, two scores from the pooled output: "these two belong together as they
@@ -50,7 +50,7 @@ def cell(config: dict, folder: Path) -> dict:
 
 
 def pairs(model, records, question, max_examples=0, batch_size=64):
-    """Asks a pre-trained model about the pairs of records.
+    """Ask a pre-trained model about the pairs of records.
 
     Args:
       model: model folder of a pre-training with one of `QUESTIONS` among its objectives.

@@ -38,8 +38,8 @@ def read_contents(path: Path) -> dict[str, Any]:
 
 
 def is_whole(contents: dict[str, Any]) -> bool:
-    """Return whether they are a `tokenizer.json`, and not a `vocab.json`, whose piece "model" has
-    an id."""
+    """Return whether contents are of a `tokenizer.json`; in a `vocab.json` a piece "model" has an
+    id."""
     return isinstance(contents.get("model"), dict)
 
 
@@ -135,7 +135,7 @@ def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
 
 
 def _why_not_roberta(contents, path) -> str:
-    """Return what is not as in RoBERTa's `tokenizer.json`; "" where all is."""
+    """Describe the first difference from RoBERTa's `tokenizer.json`; "" without one."""
     model = field(contents, "model", dict, path)
     if model.get("type") != "BPE":
         return f"a {shorten(model.get('type'))} tokenizer, not one of byte pairs"

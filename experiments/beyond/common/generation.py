@@ -41,7 +41,7 @@ class Kept:
 
 
 def nothing_kept(encoder, rows, length: int) -> list:
-    """Return keys and values of each layer before the first token: zeros, as `Kept` has them."""
+    """Return an empty key-value cache for each layer: `Kept` of zeros."""
     config = encoder.config
     heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
     shapes = (rows, heads, width, length), (rows, heads, length, width)
@@ -112,7 +112,7 @@ class NextToken:
 
 
 def prompt(tokenizer, text: str) -> list[int]:
-    """Return the ids that a text begins with: what begins a text, unless that ends one too
+    """Return the ids of a prompt behind the token that begins a text, unless it also ends one
     (GPT-2)."""
     shared = tokenizer.cls_id == tokenizer.sep_id
     return [*([] if shared else [tokenizer.cls_id]), *tokenizer.encode(text)] or [tokenizer.cls_id]
@@ -126,7 +126,7 @@ def decode(
     choose: Callable,
     end: int,
 ) -> list[list[int]]:
-    """Go on from each prompt until the token that ends a text, or to a length.
+    """Continue each prompt until the token that ends a text, or to a length.
 
     A prompt is read as it would be written, a token a step, so rows need no padding.
 
@@ -199,7 +199,7 @@ def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed:
 
 
 def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):
-    """Write on behind texts; see `predict.Model.generate`, whose `model` this is."""
+    """Continue texts; see `predict.Model.generate`, whose `model` this is."""
     from official_bert.export.text_answers import as_texts
     from official_bert.predict import NO_VOCABULARY
 

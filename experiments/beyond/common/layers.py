@@ -62,7 +62,7 @@ class SuccessorEmbeddings(Embeddings):
 
 
 class NormFirstBlock(TransformerBlock):
-    """A block whose sub-layers read what is normalised, and whose sums are not (GPT-2)."""
+    """A block that normalises the input of each sub-layer, and not the sums (GPT-2)."""
 
     def __init__(self, config: SuccessorConfig, initializer, **kwargs):
         # Weights of the 2 L sums into the residual begin smaller.
@@ -115,7 +115,7 @@ def head_of(config: SuccessorConfig, initializer, **kwargs) -> MaskedLMHead:
 
 
 class TableHead(MaskedLMHead):
-    """The token table again, alone (OpenAI GPT)."""
+    """A head that is the token table alone (OpenAI GPT)."""
 
     bias = None
 

@@ -1,4 +1,4 @@
-"""The shape of BERT's successors: six fields that a BERT has not. Needs no Keras."""
+"""The shape of BERT's successors: six fields that BERT does not have. Needs no Keras."""
 
 import dataclasses
 from typing import ClassVar
@@ -112,7 +112,7 @@ class SuccessorConfig(BertConfig):
 
 
 def not_a_transformer(config: BertConfig) -> str:
-    """Say which encoder a shape is where it is not one Transformer; "" where it is."""
+    """Return the name of an encoder that is not a single Transformer; "" for one that is."""
     return getattr(config, "compared", "")
 
 

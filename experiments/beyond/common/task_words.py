@@ -1,4 +1,4 @@
-"""The words of a task, for what knows a vector of each."""
+"""The words of a task, for models with a vector for each word."""
 
 from experiments.training.start.examples import read_present
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS

@@ -22,8 +22,9 @@ from official_bert.objectives.protocol import Loss, Objective
 
 @dataclasses.dataclass(frozen=True)
 class _OfTeacher(Objective):
-    """An objective that has to have a teacher, the same one in all objectives of a model; `taught`
-    gives it. Objectives that differ in their teacher alone are equal."""
+    """An objective that needs a teacher, which `taught` gives to all objectives of a model.
+
+    Objectives that differ only in their teacher are equal."""
 
     teacher: ClassVar[Teacher | None] = None  # of a copy that `taught` makes
     kept = False
@@ -41,7 +42,7 @@ class _OfTeacher(Objective):
         teacher_fit.check(self.name, model.encoder.config, self.teacher.config)
 
     def encode(self, model, batch, encoded):
-        """Add what the teacher's encoder makes of the batch, under "teacher", once."""
+        """Add the outputs of the teacher's encoder to the batch as "teacher", once."""
         if "teacher" in encoded:
             return encoded
         attention = any(one.reads_attention for one in model.objectives)
@@ -49,7 +50,7 @@ class _OfTeacher(Objective):
 
 
 def taught(objectives, teacher: Teacher) -> list[Objective]:
-    """Return objectives that compare with a teacher where they need one.
+    """Return the objectives, those that need a teacher with this one.
 
     Args:
       objectives: as `official_bert.objectives` writes them.
@@ -191,7 +192,7 @@ class TransformerLayers(_OfTeacher):
         model.to_teacher = dense(*widths, initializer, model.dtype_policy, "to_teacher")
 
     def call(self, model, batch, encoded):
-        """Return distances summed over the layers, and which of them count.
+        """Return distances summed over the layers, and their weights.
 
         Returns:
           {"attention_distances", "attention_weights": float32 [B, L, L],
@@ -269,8 +270,8 @@ class Distilled(WithOneMoreLoss):
         return outputs | theirs
 
     def loss_terms(self, batch, outputs):
-        """Return the student's, and "soft_loss", the mean over its kinds of logits (a span has
-        two)."""
+        """Return the student's loss terms and "soft_loss", the mean over its kinds of logits (a
+        span has two)."""
         terms = self.student.loss_terms(batch, outputs)
         pairs = [(x, outputs[f"teacher_{n}"]) for n, x in outputs.items()
                  if f"teacher_{n}" in outputs]  # fmt: skip

@@ -17,7 +17,7 @@ from official_bert.heads import build_head
 
 @dataclasses.dataclass(frozen=True)
 class ReadTeacher(Part):
-    """A teacher's shape and weights, and what it adds to a run.
+    """A teacher's shape and weights, and its part in a run.
 
     Attributes:
       start: its InitialState.
@@ -78,7 +78,7 @@ class ReadTeacher(Part):
         return {"teacher": {"digest": self.digest, "flops": flops}}
 
     def pretrained(self) -> teachers.Teacher:
-        """With its pre-training heads, where it has them."""
+        """Return the teacher with its pre-training heads, where it has them."""
         encoder, model = model_folder.build(self.start.bert, self.start.head, seed=0)
         initial_state.assign(encoder.trainable_variables, self.start.weights)
         for variable in model.trainable_variables if self.start.head_weights else ():
@@ -87,7 +87,7 @@ class ReadTeacher(Part):
         return teachers.Teacher(model)
 
     def fine_tuned(self, config, head) -> teachers.Teacher:
-        """With its head, in the task's order of labels.
+        """Return the fine-tuned teacher with its head, in the task's order of labels.
 
         Args:
           config: FinetuneConfig.

@@ -103,7 +103,7 @@ class ReplacedToken(Objective):
         }
 
     def call(self, model, batch, encoded):
-        """Return what `MaskedLM` returns of the generator, and of the encoder what follows.
+        """Return `MaskedLM`'s outputs for the generator, and the encoder's outputs that follow.
 
         {"replaced_token_logits": float32 [B, L], above 0 for "replaced",
         "replaced_token_labels": int32 [B, L], "replaced_token_weights": float32 [B, L]}

@@ -159,7 +159,7 @@ class ELMo(keras.Model):
         return lstm
 
     def call(self, inputs, training=False, states=None, seed=None, return_attention=False):
-        """Nothing is drawn in training, and there is no attention.
+        """Return the states; nothing is drawn in training, and there is no attention.
 
         Args:
           inputs: {"character_ids" int32 [B, L, 50], or "input_ids" int32 [B, L]; "input_mask" int32

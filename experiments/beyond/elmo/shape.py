@@ -67,7 +67,7 @@ class ElmoConfig:
         return self.projection
 
     def head_flops(self, predictions: int) -> float:
-        """Count one forward pass of the softmax over words."""
+        """Count the FLOPs of one forward pass of the softmax over words."""
         return float(predictions) * 2 * self.projection * self.vocab_size
 
     @property

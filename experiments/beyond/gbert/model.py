@@ -217,7 +217,7 @@ class MedicationModel(_OfSets):
         self.built = True
 
     def call(self, batch, training=False, seed=None):
-        """Return {"logits": [B, T, size]}; the first visit's have nothing before them but zeros."""
+        """Return {"logits": [B, T, size]}; before the first visit there are zeros."""
         seed, table = self.step_seed(training, seed), self.encoder.table()
         sets = (
             (batch["diagnoses"], self.of_diagnoses),

@@ -29,7 +29,7 @@ _CORRUPTED, _MASKED, _RANDOM = 0.15, 0.8, 0.1
 
 
 class GBert(OneShotModel):
-    """G-BERT, or what is left of it."""
+    """G-BERT, whole or without some of its parts."""
 
     head, does = "medications", "reads visits"
     has_seeds = True
@@ -181,7 +181,7 @@ def _batches(items: list, size: int, epochs: int, draw):
 
 
 def _corrupt(ids, mask: int, first: int, size: int, draw) -> None:
-    """Hide codes of rows in place; what is random is of the same kind."""
+    """Hide codes of rows in place; a random code is of the same kind as the one it replaces."""
     chosen = (ids >= first) & (draw.random(ids.shape) < _CORRUPTED)
     fate = draw.random(ids.shape)
     ids[chosen & (fate < _MASKED)] = mask

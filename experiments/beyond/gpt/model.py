@@ -66,7 +66,8 @@ class AuxiliaryLanguageModel(WithOneMoreLoss):
         return {**outputs, "lm_losses": total / ops.maximum(count, 1.0)}
 
     def loss_terms(self, batch, outputs):
-        """Return the student's, and "lm_loss", whose unit is a text, as in the original code."""
+        """Return the student's loss terms and "lm_loss", a mean over texts, as in the original
+        code."""
         terms = self.student.loss_terms(batch, outputs)
         if "lm_losses" in outputs:
             losses = outputs["lm_losses"]

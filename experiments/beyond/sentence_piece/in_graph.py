@@ -118,7 +118,7 @@ class InGraphSentencePiece(TextsToPieces):
 
 @functools.cache
 def _tables() -> tuple[np.ndarray, code_points.Replacements]:
-    """Return which code points are blanks, and what takes the place of each."""
+    """Return (whether each code point is a blank, the characters that replace it)."""
     is_blank = np.zeros(code_points.CODE_POINTS, np.int32)
     for char in code_points.defined():
         is_blank[ord(char)] = char.isspace()

@@ -161,7 +161,7 @@ def normalized(text: str, lower: bool) -> str:
 
 @functools.lru_cache(maxsize=1 << 12)
 def without_accents(char: str) -> str:
-    """Return a character decomposed (NFKD), without what combines with a letter."""
+    """Return a character decomposed (NFKD), without combining marks."""
     parts = unicodedata.normalize("NFKD", char)
     return "".join(part for part in parts if not unicodedata.combining(part))
 
@@ -217,7 +217,7 @@ def check(model: bytes, where: str) -> None:
 
 
 def try_out(path: str) -> dict[str, np.ndarray]:
-    """Tokenise a text in the process that `check` starts; returns how many pieces it has."""
+    """Tokenise a text in the process that `check` starts; return the number of pieces."""
     processor, pieces = _processor_and_pieces(Path(path).read_bytes(), path)
     characters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x12000)]))
     lengths = [len(processor.encode(text)) for text in (characters, "".join(pieces), "a " * 5000)]

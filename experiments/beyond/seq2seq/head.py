@@ -1,4 +1,4 @@
-"""The head that writes a text, as its name stands for it; needs no Keras until a model is built."""
+"""The head that writes a text, found by its name; needs no Keras until a model is built."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Transformers that read a text and write another, and what they begin with.
+"""Transformers that read a text and write another, and their first weights.
 
 "separate": encoder and decoder with weights of their own, the Transformer (Vaswani et al. 2017)
 where they are random, BERT2BERT where both begin as a BERT. "shared": one set for both, BertShare
@@ -49,7 +49,7 @@ class CrossAttention(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("official_bert")
 class Seq2Seq(TextToText):
-    """An encoder and what writes.
+    """An encoder and a decoder that writes.
 
     Args:
       encoder: BertEncoder that reads both ways.
@@ -151,7 +151,7 @@ class Seq2Seq(TextToText):
         return scores[:, 0], [[one.keys, one.values] for one in kept]
 
     def _written(self, memory, ids, places, allowed, seed=None, kept=None):
-        """Return scores [B, T, V] of what stands behind each token.
+        """Return the scores [B, T, V] of the token after each token.
 
         Args:
           memory: of `read`.

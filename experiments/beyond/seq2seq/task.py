@@ -26,7 +26,7 @@ _LIBRARIES = {"sacrebleu": "sacrebleu", "rouge_score": "rouge-score"}
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """`target` is None where it is asked for."""
+    """A source and its target; `target` is None where the model has to write it."""
 
     id: str
     source: str
@@ -195,7 +195,7 @@ class TextToText(SplitTask):
         return {"bleu": bleu, **means, **halves, "bleu_gap": long_bleu - short_bleu}
 
     def statistics(self, examples, predictions):
-        """Return what BLEU is made of (`counts`); of the longer half, then of the shorter."""
+        """Return the statistics of BLEU (`counts`): of the longer half, then of the shorter."""
         counts = self.counts(examples, predictions)
         long = counts * longer_half(examples)[:, None]
         return {
@@ -241,7 +241,7 @@ class TextToText(SplitTask):
 
 
 def longer_half(examples) -> np.ndarray:
-    """Return bool [examples]: whether a source has more words than half of them have."""
+    """Return bool [examples]: true for the half of the examples with the longer sources."""
     lengths = np.array([len(example.source.split()) for example in examples])
     ranks = np.argsort(np.argsort(lengths, kind="stable"), kind="stable")
     return ranks >= math.ceil(len(examples) / 2)

@@ -41,7 +41,7 @@ class TextToText(ModelWithLosses):
         self._declare_means("label_loss", "accuracy")
 
     def read(self, batch, seed=None):
-        """Return what the writing needs of the source: nested tensors whose first axis is the
+        """Return the decoder's inputs from the source: nested tensors whose first axis is the
         batch's."""
         raise NotImplementedError
 
@@ -50,11 +50,11 @@ class TextToText(ModelWithLosses):
         raise NotImplementedError
 
     def begin(self, memory, rows, longest: int):
-        """Return the state before the first token."""
+        """Return the decoder's state before the first token."""
         raise NotImplementedError
 
     def step(self, memory, tokens, place, state):
-        """Take one step as `beam_search.search` asks for it, with what `read` gave."""
+        """Take one step of `beam_search.search`, with the result of `read`."""
         raise NotImplementedError
 
     def input_specs(self):

@@ -54,7 +54,7 @@ class ShallowBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, attention_bias, seed=None, return_attention=False):
-        """Compute what `TransformerBlock` does; the bias is [B, 2, L, L], that of left to right
+        """Compute a `TransformerBlock` in each direction; bias [B, 2, L, L], left to right
         first."""
         forward, backward = ops.split(x, 2, axis=-1)
         to_right, to_left = self.directions

@@ -47,7 +47,7 @@ class AdjacentTokens(NextToken):
         return batch
 
     def call(self, model, batch, encoded):
-        """Return what `MaskedLM.call` does; the next tokens come first, then those before."""
+        """Return the outputs of `MaskedLM.call`, for the next tokens, then for those before."""
         halves = ops.split(encoded["sequence_output"], 2, axis=-1)
         states = ops.concatenate(halves, axis=1)  # [B, 2 L, H / 2]
         return MaskedLM.call(self, model, batch, {"sequence_output": states})

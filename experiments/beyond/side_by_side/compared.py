@@ -45,7 +45,7 @@ def pretraining_of_gpt(scale: Scale) -> PretrainConfig:
 
 
 def gpt_curve(scale: Scale) -> tuple[str, PretrainConfig, dict]:
-    """Return GPT's curve of Figure 5: its name, its pre-training, what its fine-tuning changes."""
+    """Return (name, pre-training, fields that fine-tuning changes) of GPT's curve of Figure 5."""
     return GPT, pretraining_of_gpt(scale), GPT_FINETUNE
 
 

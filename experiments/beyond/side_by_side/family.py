@@ -1,4 +1,4 @@
-"""BERT's successors beside it at equal compute: what each of their changes does (docs/family.md).
+"""BERT's successors beside BERT at equal compute: the effect of each change (docs/family.md).
 
     python -m experiments.ablate --config=family:night --workdir=runs/family
 

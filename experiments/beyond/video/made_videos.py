@@ -1,4 +1,4 @@
-"""Videos that nobody filmed, for VideoBERT: clips whose features are a verb, a thing and noise.
+"""Invented videos for VideoBERT: clips whose features are a verb, a thing and noise.
 
     official-bert made_videos --output=videos
 

@@ -27,7 +27,7 @@ _ASKED_AT_ONCE = 64
 
 @dataclasses.dataclass(frozen=True)
 class Idea:
-    """The part of the system that stays.
+    """The part of VideoBERT that an ablation keeps.
 
     Attributes:
       centroids: visual words' rows begin as frozen centroids; otherwise random, and are trained.
@@ -49,7 +49,7 @@ NAMES = {
 
 
 class VideoBert(OneShotModel):
-    """VideoBERT, or what is left of it."""
+    """VideoBERT, whole or without some of its parts."""
 
     head, does = "shown_words", "reads videos"
     has_seeds = True

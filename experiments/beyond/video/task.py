@@ -158,7 +158,7 @@ class Videos(Task):
         return scores
 
     def baseline(self, train_examples, examples):
-        """Return the words that texts say most often."""
+        """Score the words that texts say most often."""
         texts = [s.text.split() for video in train_examples for s in video.segments]
         said = collections.Counter(word for text in texts for word in text)
         best = {w: sorted(self.words[w], key=lambda word: -said[word])[: max(TOPS)] for w in ASKED}

@@ -78,7 +78,7 @@ class TextClassifier(ModelWithLosses):
         return ops.cast(batch["vectors"], self.compute_dtype)
 
     def texts(self, words, masks, unknown, seed) -> list:
-        """One vector [B, width] a text.
+        """Return one vector [B, width] for each text.
 
         Args:
           words: [B, L, D].
@@ -155,7 +155,7 @@ class BiLSTMAttention(TextClassifier):
         return ops.split(_maximum(x, mask), count)
 
     def _alike(self, own, in_other):
-        """For every word the mean of the other text's words, weighted by how alike they are."""
+        """Return for each word the mean of the other text's words, weighted by similarity."""
         other = ops.concatenate(ops.split(own, 2)[::-1])
         scores = ops.matmul(own, ops.transpose(other, (0, 2, 1)))  # [2 B, L, L]
         scores = ops.where(in_other[:, None, :], scores, ops.cast(-1e4, scores.dtype))

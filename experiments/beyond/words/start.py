@@ -29,7 +29,7 @@ CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
 
 @dataclasses.dataclass(frozen=True)
 class WordStart:
-    """The start of a run on word vectors; has the place of an `InitialState`.
+    """The start of a run on word vectors, in place of an `InitialState`.
 
     Attributes:
       name: of `NAMES`.
@@ -150,8 +150,7 @@ class WordVectors(BertSource):
 
 
 def _flops(config, vectors: int, elmo, texts: int, tokens: int) -> float:
-    """Return one forward pass of GLUE's BiLSTM on one or two texts of so many words together;
-    CBOW's: 0.
+    """Return the FLOPs of a forward pass of GLUE's BiLSTM on so many words in all; 0 for CBOW.
 
     Args:
       vectors: width of the word vectors.

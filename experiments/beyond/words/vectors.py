@@ -34,7 +34,7 @@ def read_vectors(path: str | os.PathLike) -> tuple[list[str], np.ndarray]:
 
 
 def vectors_width(path: str | os.PathLike) -> int:
-    """Return how many numbers a word has, by the file's first line; raises UserError as above."""
+    """Return the width of the vectors, from the file's first line; raise UserError as above."""
     first = _read_file(path, lambda lines, path: next(lines, b"")).decode(errors="replace")
     first = first.rstrip("\r\n ")
     width = (_header(first, path) or [0, first.count(" ")])[1]
@@ -90,7 +90,7 @@ def _read(lines, path: Path) -> tuple[list[str], np.ndarray]:
 
 
 def _header(text: str, path: Path) -> list[int]:
-    """Return how many words and how many numbers a word, where a first line says it; else empty."""
+    """Return [words, width] of a first line that gives them; [] for other lines."""
     parts = text.split(" ")
     if len(parts) != 2 or not all(map(str.isdecimal, parts)):
         return []
