@@ -134,8 +134,11 @@ def run(source, config, folder, progress, task, examples):
         if told := advice.of(config, task, results, analysis):
             results["advice"] = told
         # A feature-based tagger has scores for a table, but no model folder.
-        if config.save_model and trainer.model.kept().has_folder:
-            _save_model(folder, config, start, task, trainer, results)
+        kept_model = trainer.model.kept()
+        if config.save_model and kept_model.has_folder:
+            for part in added:
+                kept_model = part.kept(kept_model)
+            _save_model(folder, config, start, task, kept_model, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
         finetune_report.write_report(folder, results, analysis)
@@ -153,7 +156,7 @@ def _key(config, start, head, added):
     return "finetune", start.key, head, model, tuple(part.key for part in added)
 
 
-def _save_model(folder, config, start, task, trainer, results):
+def _save_model(folder, config, start, task, model, results):
     settings = {
         "labels": list(task.head.get("labels") or []),
         "max_seq_length": config.max_seq_length,
@@ -163,7 +166,6 @@ def _save_model(folder, config, start, task, trainer, results):
         },
     }
     remove(folder.model)  # of a process that was killed here
-    model = trainer.model.kept()
     model_folder.save(folder.model, model, start.tokenizer, settings)
     results["files"]["model"] = str(folder.model)
 

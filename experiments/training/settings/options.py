@@ -39,7 +39,7 @@ class Part:
         """Change the first weights of a `BertPretrainer`."""
 
     def wrap(self, model, start, config, head, seed):
-        """Return the model to fine-tune, to which it may add a loss.
+        """Return the model to fine-tune, to which it may add a loss or, in place, weights.
 
         Args:
           model: of `official_bert.heads`.
@@ -48,6 +48,10 @@ class Part:
           head: `Task.head` with the fields of `Options.head`.
           seed: of new weights.
         """
+        return model
+
+    def kept(self, model):
+        """Return the fine-tuned model that is saved; `model`: what `ModelWithLosses.kept` gives."""
         return model
 
     def of_pretraining(self, feed) -> dict:

@@ -1,0 +1,100 @@
+"""Memory and time of a step of fine-tuning, whole and by updates.
+
+    KERAS_BACKEND=jax python -m experiments.beyond.lora.measure --output=OUT.json   # memory
+    python -m experiments.beyond.lora.measure --output=OUT.json                     # time
+
+Memory is what XLA gives the compiled step on this machine's CPU (`memory_analysis`): arguments,
+which are weights and moments, and temporary memory; nothing is run. Time is the median of steps on
+TensorFlow that take turns.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from experiments.beyond.lora.low_rank import adapt
+from experiments.training.step.backend import Trainer, strategies
+from experiments.training.step.trainer_state import StepOptions
+from official_bert.config import named_config
+from official_bert.encoder import BertEncoder
+from official_bert.heads import BertClassifier
+
+RANKS = {"whole": 0, "rank 8": 8}
+ROWS, LENGTH = 32, 128
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--sizes", default="mini,small,base")
+    parser.add_argument("--steps", type=int, default=15)
+    options = parser.parse_args()
+    known = json.loads(options.output.read_text()) if options.output.exists() else {}
+    for size in options.sizes.split(","):
+        made = {name: _trainer(size, rank) for name, rank in RANKS.items()}
+        found = known.setdefault(size, {"rows": ROWS, "length": LENGTH})
+        for name, trainer in made.items():
+            counts = (trainer.model.trainable_variables, trainer.model.weights)
+            trained, all_of_them = (sum(int(np.prod(v.shape)) for v in them) for them in counts)
+            found.setdefault(name, {}).update(trained=trained, weights=all_of_them)
+        if keras.backend.backend() == "jax":
+            for name, trainer in made.items():
+                found[name]["bytes"] = _memory(trainer)
+        else:
+            for name, seconds in _times(made, options.steps).items():
+                found[name]["step_s"] = round(statistics.median(seconds), 4)
+        options.output.write_text(json.dumps(known, indent=1) + "\n")
+        print(size, found)
+
+
+def _trainer(size, rank):
+    def build(seed):
+        model = BertClassifier(BertEncoder(named_config(size), seed=seed), 2, seed=seed)
+        if rank:
+            adapt(model.encoder, rank, seed=seed)
+        return model
+
+    trainer = Trainer(build, strategies.get_strategy("one_device"), StepOptions())
+    trainer.set_schedule(1e-4, 0, 1000)
+    return trainer
+
+
+def _batch():
+    draw = np.random.default_rng(0)
+    return {
+        "input_ids": draw.integers(0, 1000, (ROWS, LENGTH)).astype("int32"),
+        "input_mask": np.ones((ROWS, LENGTH), "int32"),
+        "segment_ids": np.zeros((ROWS, LENGTH), "int32"),
+        "label_ids": draw.integers(0, 2, ROWS).astype("int32"),
+    }
+
+
+def _memory(trainer) -> dict[str, int]:
+    from experiments.training.step.jax_strategies import stacked
+
+    program = trainer.lowered(stacked(iter([_batch()]), 1, 1, 1)).compile()
+    found = program.memory_analysis()
+    return {
+        "arguments": found.argument_size_in_bytes,
+        "temporary": found.temp_size_in_bytes,
+    }
+
+
+def _times(trainers, steps) -> dict[str, list[float]]:
+    """Return the seconds of each step after the first two."""
+    batch, seconds = _batch(), {name: [] for name in trainers}
+    for _ in range(steps + 2):
+        for name, trainer in trainers.items():
+            began = time.perf_counter()
+            trainer.read([trainer.train_on(batch)])
+            seconds[name].append(time.perf_counter() - began)
+    return {name: found[2:] for name, found in seconds.items()}
+
+
+if __name__ == "__main__":
+    main()
