@@ -1,11 +1,12 @@
 """Memory and time of a step of fine-tuning, whole and by updates.
 
-    KERAS_BACKEND=jax python -m experiments.beyond.lora.measure --output=OUT.json   # memory
-    python -m experiments.beyond.lora.measure --output=OUT.json                     # time
+    KERAS_BACKEND=jax python -m experiments.beyond.lora.measure --output=FOLDER   # memory
+    python -m experiments.beyond.lora.measure --output=FOLDER                     # time
 
-Memory is what XLA gives the compiled step on this machine's CPU (`memory_analysis`): arguments,
-which are weights and moments, and temporary memory; nothing is run. Time is the median of steps on
-TensorFlow that take turns.
+The folder's costs.json keeps what was measured before; report.md is its table. Memory is what XLA
+gives the compiled step on this machine's CPU (`memory_analysis`): arguments, which are weights and
+moments, and temporary memory; nothing is run. Time is the median of steps on TensorFlow that take
+turns.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import numpy as np
 from experiments.beyond.lora.low_rank import adapt
 from experiments.training.step.backend import Trainer, strategies
 from experiments.training.step.trainer_state import StepOptions
+from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
 from official_bert.heads import BertClassifier
@@ -34,7 +36,8 @@ def main():
     parser.add_argument("--sizes", default="mini,small,base")
     parser.add_argument("--steps", type=int, default=15)
     options = parser.parse_args()
-    known = json.loads(options.output.read_text()) if options.output.exists() else {}
+    path = options.output / "costs.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
     for size in options.sizes.split(","):
         made = {name: _trainer(size, rank) for name, rank in RANKS.items()}
         found = known.setdefault(size, {"rows": ROWS, "length": LENGTH})
@@ -48,8 +51,25 @@ def main():
         else:
             for name, seconds in _times(made, options.steps).items():
                 found[name]["step_s"] = round(statistics.median(seconds), 4)
-        options.output.write_text(json.dumps(known, indent=1) + "\n")
-        print(size, found)
+        path.write_text(json.dumps(known, indent=1) + "\n")
+        path.with_name("report.md").write_text(report(known))
+
+
+def report(known: dict) -> str:
+    """Return Markdown of what a costs.json holds."""
+    heads = ["size", "trained", "weights, millions", "trained, millions"]
+    heads += ["weights and moments, MB", "temporary, MB", "step, s"]
+    rows = [heads]
+    for size, found in known.items():
+        for name in RANKS:
+            one, of = found[name], found[name].get("bytes", {})
+            counts = (f"{one[what] / 1e6:.2f}" for what in ("weights", "trained"))
+            memory = (f"{of[w] / 1e6:.0f}" if of else "" for w in ("arguments", "temporary"))
+            step = f"{one['step_s']:.2f}" if "step_s" in one else ""
+            rows.append([size, name, *counts, *memory, step])
+    return (
+        "# A step of fine-tuning, whole and by updates\n\n" + "\n".join(markdown_table(rows)) + "\n"
+    )
 
 
 def _trainer(size, rank):

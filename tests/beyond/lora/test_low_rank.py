@@ -111,3 +111,11 @@ def test_what_cannot_be_adapted():
         LoraOptions(lora_rank=-1)
     with pytest.raises(UserError, match="set lora_rank too"):
         LoraOptions(lora_alpha=8.0)
+
+
+@pytest.mark.parity
+def test_steps_are_those_of_peft():
+    pytest.importorskip("peft")
+    from tests.beyond.parity.lora_checks import lora_of_peft
+
+    assert all(result.holds for result in lora_of_peft())

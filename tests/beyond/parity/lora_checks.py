@@ -15,13 +15,12 @@ _RANK, _ALPHA, _STEPS = 4, 12.0, 4
 
 @check("torch", "transformers")
 def lora() -> list[Result]:
-    """LoRA by its formula."""
+    """LoRA on all products of a classifier: its own training step, beside the formula."""
     return _compare("PyTorch, by the formula", _by_the_formula)
 
 
-@check("torch", "transformers", "peft")
 def lora_of_peft() -> list[Result]:
-    """LoRA by peft."""
+    """Compare with peft, which is in no extra of this project."""
     return _compare("peft", _by_peft)
 
 
