@@ -21,6 +21,7 @@ import numpy as np
 from experiments.beyond.lora.low_rank import adapt
 from experiments.training.step.backend import Trainer, strategies
 from experiments.training.step.trainer_state import StepOptions
+from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
@@ -51,8 +52,8 @@ def main():
         else:
             for name, seconds in _times(made, options.steps).items():
                 found[name]["step_s"] = round(statistics.median(seconds), 4)
-        path.write_text(json.dumps(known, indent=1) + "\n")
-        path.with_name("report.md").write_text(report(known))
+        write_text(path, json.dumps(known, indent=1) + "\n", own=True)
+        write_text(path.with_name("report.md"), report(known), own=True)
 
 
 def report(known: dict) -> str:
