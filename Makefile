@@ -4,7 +4,7 @@ WORKDIR ?= runs/reproduce
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: docs dist gpu smoke-gpu reproduce reproduce-from-scratch test test-core test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
+.PHONY: docs dist gpu smoke-gpu reproduce reproduce-from-scratch test test-core test-slow test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
 
 # The path from text to an answer; a night's Table 5, judged anew; Table 5 from the models of its rows.
 # Four to five minutes of two cores with AVX-512; the same command goes on where it was interrupted.
@@ -24,7 +24,11 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Each test once: the core's where there is nothing else, then those of what is beyond the paper.
 test: .venv/dev.stamp
 	$(BIN)/python -m tests.core_alone $(CORE) $(TESTS)
-	$(BIN)/python -m pytest $(PARALLEL) -m "beyond and not parity" $(BEYOND)
+	$(BIN)/python -m pytest $(PARALLEL) -m "beyond and not parity and not slow" $(BEYOND)
+
+# Every case of what `make test` tries on some: every character, every pattern, every step under XLA.
+test-slow: .venv/dev.stamp
+	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not parity"
 
 # The files with such tests: tables of the core's have rows of them (tests/guests.py).
 BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py tests/official_bert/test_outside_files.py \
@@ -33,12 +37,12 @@ BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py
 # The paper alone: a copy of the tree without the guests' folders. Every module is imported, then these
 # tests run, and a table in miniature, which `make test` leaves out; TESTS="tests/test_docs.py" runs a few.
 TESTS ?= $(PARALLEL)
-CORE := -m "not parity and not beyond"
+CORE := -m "not parity and not beyond and not slow"
 test-core: .venv/dev.stamp
 	$(BIN)/python -m tests.core_alone --table $(CORE) $(TESTS)
 
 test-parity: .venv/peers.stamp
-	$(BIN)/python -m pytest -m parity
+	$(BIN)/python -m pytest $(PARALLEL) -m parity
 
 # With the oldest versions that pyproject.toml allows. Without these constraints uv would take a newer
 # TensorFlow, and with it alone a protobuf that the newest tensorflow-metadata does not run with.
@@ -49,13 +53,13 @@ test-lowest: .venv-lowest/stamp
 ANY_BACKEND := $(addprefix official_bert/test_,any_backend checkpoints_embedded checkpoints_model_folder features heads \
 	model_predict objectives window_pooling) experiments/training/step/test_training_steps
 test-jax: .venv-jax/stamp
-	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) \
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) \
 		tests/beyond/without_tensorflow tests/beyond/common/test_objectives_of_guests.py \
 		tests/beyond/sentence_vectors/test_losses.py
 
 # Without TensorFlow or JAX: the library on PyTorch, in the version of the extra `peers`.
 test-torch: .venv-torch/stamp
-	KERAS_BACKEND=torch .venv-torch/bin/python -m pytest tests/official_bert/test_any_backend.py
+	KERAS_BACKEND=torch .venv-torch/bin/python -m pytest $(PARALLEL) tests/official_bert/test_any_backend.py
 
 smoke-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m experiments.ablate --config=table5:smoke --workdir=runs/smoke-jax
@@ -98,12 +102,12 @@ bench: .venv/bench.stamp
 
 .venv-jax/stamp: .venv/bin/python requirements-base.txt pyproject.toml
 	.venv/bin/python -m venv .venv-jax
-	.venv-jax/bin/python -m pip install --quiet -e '.[jax]' pytest pytest-timeout
+	.venv-jax/bin/python -m pip install --quiet -e '.[jax]' pytest pytest-timeout pytest-xdist
 	@touch $@
 
 .venv-torch/stamp: .venv/bin/python requirements-base.txt pyproject.toml
 	.venv/bin/python -m venv .venv-torch
-	.venv-torch/bin/python -m pip install --quiet -e '.[torch]' torch==2.13.0 pytest pytest-timeout onnx onnxruntime
+	.venv-torch/bin/python -m pip install --quiet -e '.[torch]' torch==2.13.0 pytest pytest-timeout pytest-xdist onnx onnxruntime
 	@touch $@
 
 .venv-lowest/stamp: .venv/bin/python requirements.txt requirements-base.txt pyproject.toml

@@ -18,6 +18,7 @@ def test_every_damage_of_every_file_is_refused_by_name(name):
         assert refused >= {"zeros", "noise"} | ({"half"} if not given.halves else set()), file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fuzz.TARGETS)
 def test_damage_at_random_is_refused_in_one_line(name):
     """The same in every run; `python -m tests.fuzz` goes on."""

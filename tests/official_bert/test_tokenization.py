@@ -135,6 +135,7 @@ class TestFast:
         tokenizer = BertTokenizer(data_dir / "vocab" / name, do_lower_case)
         assert_fast_equals_reference(tokenizer, NASTY + corpus_lines(data_dir, 1500))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("do_lower_case", [True, False])
     def test_every_code_point(self, do_lower_case):
         tokenizer = BertTokenizer(letters_vocab(), do_lower_case)

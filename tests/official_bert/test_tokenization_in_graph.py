@@ -36,6 +36,7 @@ def assert_graph_equals_reference(tokenizer, in_graph, texts: list[str]):
         assert (ids, list(zip(starts, ends, strict=True))) == tokenizer.encode_with_offsets(text)
 
 
+@pytest.mark.slow
 def test_every_code_point(pair):
     """Ids by the fast tokeniser, which equals the reference on these texts (another test)."""
     tokenizer, in_graph = pair

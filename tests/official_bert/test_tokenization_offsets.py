@@ -61,6 +61,7 @@ def test_slices(text, slices):
     assert [text[start:end] for start, end in spans] == slices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_every_code_point(do_lower_case):
     tokenizer = BertTokenizer(letters_vocab(), do_lower_case)

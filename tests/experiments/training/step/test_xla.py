@@ -32,6 +32,7 @@ def found(tmp_path_factory):
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_evaluation_and_prediction_under_xla(found, name):
     """Fixed shapes, nothing from the host, one program for a batch and the next."""
@@ -45,6 +46,7 @@ def test_the_table_of_programs():
     assert set(table().splitlines()) <= set(DOCS.splitlines())
 
 
+@pytest.mark.slow
 def test_every_operation_has_a_kernel_on_gpus_or_is_on_the_host_on_purpose(found):
     """Both lists are told; other versions of TensorFlow may need fewer operations."""
     on_host, on_gpus = map(_told, ("On the host", "Kernels on GPUs"))
@@ -61,6 +63,7 @@ def _told(heading):
     return set(re.findall(r"`(\w+)`", section))
 
 
+@pytest.mark.slow
 def test_replicas_trace_a_step_once(found):
     """Fixed shapes and no strings there either, as a TPU would have it."""
     replicas = (f"{name}, mirrored" for name in REPLICAS)
