@@ -270,7 +270,9 @@ def _lost(total: Counter) -> dict[str, int]:
     }
 
 
-def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[str]:
+def report(
+    files: dict[str, dict[str, int]], title_stops: bool = False, document_column: str = ""
+) -> list[str]:
     """Say what was read and written, a line each; from the result of `split_files`."""
     total = _total(files)
     documents = max(1, total["documents"])
@@ -284,10 +286,12 @@ def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[
     if total["invalid_utf8"]:
         lines.append(f"{total['invalid_utf8']:,} lines held bytes that are not UTF-8")
     if documents >= _ENOUGH_DOCUMENTS and total["sentences"] < 1.5 * documents:
-        lines.append(
-            "most documents are a single sentence, which has no next one; where rows are "
-            "sentences, --document_column= names the field that says of which document"
-        )
+        advice = "where rows are sentences, --document_column= names the field that says of which"
+        if document_column:
+            advice = (
+                f"rows of one {document_column} are joined where they are neighbours: sort them"
+            )
+        lines.append(f"most documents are a single sentence, which has no next one; {advice}")
     if total["empty"]:
         lines.append(f"{total['empty']:,} rows hold no text")
     if lost := shares.by_reason(_lost(total)):
@@ -312,7 +316,7 @@ def main(argv) -> None:
     start = time.monotonic()
     options = command_flags.values(split_files) | command_flags.values(Reading)
     files = split_files(FLAGS.input, layout=FLAGS.documents or "", progress=True, **options)
-    first, *others = report(files, FLAGS.title_stops)
+    first, *others = report(files, FLAGS.title_stops, FLAGS.document_column)
     print(f"{FLAGS.output}: {first}, in {time.monotonic() - start:.1f} s", *others, sep="\n")
 
 

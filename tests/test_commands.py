@@ -36,6 +36,8 @@ def run(body, *arguments):
     [
         ("print('done')", [], 0, ""),
         ("raise UserError('data.tsv line 3: bad')", [], 2, "error: data.tsv line 3: bad"),
+        ("raise UserError('a' * 10**6 + '; do b')", [], 2, f"error: {'a' * 1993} ... "),
+        ("raise UserError('a' * 10**6 + '; do b')", [], 2, f" {'a' * 1994}; do b\n"),
         ("raise KeyboardInterrupt", [], 130, "interrupted"),
         ("raise ValueError('deep')", [], 1, "failed: ValueError: deep"),
         ("raise FloatingPointError('the loss is nan')", [], 1, "failed: the loss is nan"),

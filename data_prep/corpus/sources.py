@@ -84,11 +84,11 @@ def _documents(source, reading, titles, counts, lost):
         yield from tfds_corpora.documents(source, titles, counts, lost)
         return
     if layout == "rows" and parquet_files.is_parquet(source):
-        yield from _paragraphs_of(_parquet_texts(source, fields), counts)
+        yield from _paragraphs_of(_texts(_parquet_rows(source, fields), fields, source), counts)
         return
     lines = text_lines(source, reading.invalid_utf8, counts)
     if layout == "rows":
-        yield from _paragraphs_of(_json_texts(lines, fields, source), counts)
+        yield from _paragraphs_of(_texts(_json_rows(lines, source), fields, source), counts)
         return
     if layout == "wikiextractor":
         yield from _wikiextractor(lines, titles, source, counts, lost)
@@ -211,14 +211,28 @@ def _wikiextractor(lines, titles, source, counts, lost) -> Iterator[list[str]]:
         yield document
 
 
-def _json_texts(lines, fields: list[str], source: str) -> Iterator[tuple[object, str]]:
-    """Yield (what says which document it is of, text) of each row."""
+def _json_rows(lines: Iterable[str], source: str) -> Iterator[tuple[int, dict]]:
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row = _row(line.strip())
-        if row is None:
-            raise UserError(f"{source} line {number}: not a JSON object")
+        if line.strip():
+            row = _row(line.strip())
+            if row is None:
+                raise UserError(f"{source} line {number}: not a JSON object")
+            yield number, row
+
+
+def _parquet_rows(path: str, fields: list[str]) -> Iterator[tuple[int, dict]]:
+    names = parquet_files.column_names(path)
+    for field, option in zip(fields, ("text_field", "document_column"), strict=False):
+        if field not in names:
+            raise UserError(
+                f"{path} has no field {field!r}; it has {first_of(names, 30)} (--{option})"
+            )
+    return enumerate(parquet_files.rows(path, fields), 1)
+
+
+def _texts(rows, fields: list[str], source: str) -> Iterator[tuple[object, str]]:
+    """Yield (what says which document it is of, text) of each row."""
+    for number, row in rows:
         if missing := [name for name in fields[1:] if row.get(name) is None]:
             raise UserError(
                 f"{source} line {number}: no field {missing[0]!r}; the fields are "
@@ -230,19 +244,6 @@ def _json_texts(lines, fields: list[str], source: str) -> Iterator[tuple[object,
                 + (f", but {shorten(row[fields[0]])}" if fields[0] in row else "")
                 + f"; the fields are {first_of(row, 30)} (--text_field)"
             )
-        yield row[fields[1]] if fields[1:] else number, row[fields[0]] or ""
-
-
-def _parquet_texts(path: str, fields: list[str]) -> Iterator[tuple[object, str]]:
-    names = parquet_files.column_names(path)
-    for field, option in zip(fields, ("text_field", "document_column"), strict=False):
-        if field not in names:
-            raise UserError(
-                f"{path} has no field {field!r}; it has {first_of(names, 30)} (--{option})"
-            )
-    for number, row in enumerate(parquet_files.rows(path, fields), 1):
-        if not isinstance(row[fields[0]], str | None):
-            raise UserError(f"{path}: the field {fields[0]!r} holds no text")
         yield row[fields[1]] if fields[1:] else number, row[fields[0]] or ""
 
 

@@ -24,6 +24,7 @@ from official_bert.common.files import FULL, UNWRITABLE
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _NO_THREAD = "can't start new thread"  # which is not an OSError
 # A folder that was removed while the command ran, is on a full disk, or cannot be written.
+_MOST_SAID = 2000  # characters, of the beginning and of the end
 _USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE, *_LIMITS)
 # Where an installation was broken off.
 _REQUIRED = ("keras", "numpy", "tensorflow", "tensorflow_text", "tokenizers", "safetensors")
@@ -168,7 +169,9 @@ def _parse_flags(argv):
 
 
 def _say(message: str, code: int) -> int:
-    # Names of files, and what a stranger's file says, may hold what a terminal obeys.
+    # Names of files, and what a stranger's file says, may be long, or hold what a terminal obeys.
+    if len(message) > 2 * _MOST_SAID:
+        message = f"{message[:_MOST_SAID]} ... {message[-_MOST_SAID:]}"
     message = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], message)
     with contextlib.suppress(OSError):  # nobody hears it
         print(message, file=sys.stderr, flush=True)

@@ -76,8 +76,8 @@ class HoldingOut(FileTask):
         held_out = _held_out(keys, self.dev_fraction)
         if not held_out:
             raise UserError(
-                f"{path}: its {self.unit} cannot be divided into train and dev: it has one group "
-                "of them; set --task_options.dev_file="
+                f"{path}: its {self.unit} ({len(units):,}) cannot be divided into train and dev: "
+                "they are of one text, which stays together; set --task_options.dev_file="
             )
         is_dev = split == "dev"
         part = [x for x, key in zip(units, keys, strict=True) if (key in held_out) == is_dev]

@@ -189,7 +189,11 @@ def change(contents, **fields):
         (lambda c: c["model"]["vocab"].update(a="b"), "vocab: a must be a whole number"),
         (
             lambda c: c["post_processor"]["single"].pop(0),
-            r"joins texts as 'TEXT \[SEP\]' and '\[CLS\] TEXT \[SEP\] TEXT \[SEP\]'",
+            r'joins texts as "TEXT \[SEP\]" and "\[CLS\] TEXT \[SEP\] TEXT \[SEP\]"',
+        ),
+        (
+            lambda c: c["post_processor"]["single"].extend(c["post_processor"]["single"] * 10**4),
+            r'^.{,200}joins texts as "\[CLS\] TEXT .{,100}\.\.\." and .{,200}$',
         ),
     ],
 )

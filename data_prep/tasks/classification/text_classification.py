@@ -6,6 +6,7 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 
 import collections
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from data_prep.tasks.classification.sequence_classification import (
@@ -32,6 +33,8 @@ _USUAL_COLUMNS = (
 )
 
 
+_NO_LABELS = (list, dict, bytes)
+_SEPARATORS = re.compile(r"[,;|\s]+")  # between the places of a vector in one cell
 _UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
 # How a vector of several labels says of each whether the row has it.
 _BITS = {"0": 0, "0.": 0, "0.0": 0, "false": 0, "1": 1, "1.": 1, "1.0": 1, "true": 1}
@@ -225,17 +228,24 @@ class TextClassification(SplitTask, SequenceClassification):
                     "labels; set --task_options.problem=multi_label, or, if it is one, list the "
                     "classes as --task_options.labels="
                 )
-        vectors = [_bits(label.split(self.label_separator or ",")) for label in found]
+        vectors = [_bits(_SEPARATORS.split(label.strip())) for label in found]
         if all(bits and len(bits) > 1 for bits in vectors):
-            raise UserError(f"{path}: {self._vector(vectors[0])}")
+            raise UserError(f"{path}: {self._vector(vectors[0], ())}")
 
     def _label(self, row: dict, table: formats.Table, where: str, needed: bool = True):
         """Return the label of a row; None where it has none, as in a test file."""
         if missing := [name for name in self.needed if name not in row]:
             raise UserError(f"{where}: no {first_of(missing, 6)}; it has {first_of(row, 20)}")
+        if "_task_hash" in row and row.get("answer", "accept") != "accept":  # of Prodigy
+            raise UserError(
+                f"{where}: its annotator's answer is {shorten(row['answer'])}; leave out the rows "
+                "that were not accepted"
+            )
         several, values = self.problem == "multi_label", [row[name] for name in self.needed]
         empty = ("", _UNKNOWN) if len(values) > 1 else ("",)
-        if not needed and (not several or len(values) > 1) and all(_is(v, empty) for v in values):
+        # Of several labels in one cell an empty text may be none of them (`_read_split`).
+        may_be_none = several and len(values) == 1 and isinstance(values[0], str)
+        if not needed and not may_be_none and all(_is(value, empty) for value in values):
             return None
         if self.problem == "regression":
             return self._number(values[0], f"{where}: {self.label_column}")
@@ -250,7 +260,7 @@ class TextClassification(SplitTask, SequenceClassification):
                     f"{where}: {self.label_column} is {shorten(parts)}, expected 0 or 1"
                 )
             if len(bits) != len(names):
-                raise UserError(f"{where}: {self._vector(bits)}")
+                raise UserError(f"{where}: {self._vector(bits, names)}")
             return tuple(name for name, bit in zip(names, bits, strict=True) if bit)
         texts = [text for part in parts if (text := str(part).strip())]
         labels = tuple(_named(text, names) for text in texts)
@@ -263,7 +273,8 @@ class TextClassification(SplitTask, SequenceClassification):
             )
         if several:
             if any(map(str.isdecimal, texts)):
-                check_once(labels, f"{where}: {self.label_column} is {shorten(parts)}")
+                told = "numbers of labels (vectors are 0 and 1, as long as the labels in every row)"
+                check_once(labels, f"{where}: {self.label_column} is {shorten(parts)}, {told}")
             return labels
         if not labels:
             raise UserError(f"{where}: {self.label_column} is empty; fill it or leave the row out")
@@ -274,8 +285,11 @@ class TextClassification(SplitTask, SequenceClassification):
         if len(self.needed) > 1:
             return [row[name] for name in self.needed]
         value, several = row[self.label_column], self.problem == "multi_label"
-        parts = value if several and isinstance(value, list) else [value]
-        if any(part is None or part != part or isinstance(part, (list, dict)) for part in parts):
+        if isinstance(value, dict) and (bits := _bits(list(value.values()))):  # spaCy's `cats`
+            value = [name for name, bit in zip(value, bits, strict=True) if bit]
+        is_list = isinstance(value, list) and (several or len(value) == 1)
+        parts = value if is_list else [value]
+        if any(part is None or part != part or isinstance(part, _NO_LABELS) for part in parts):
             raise UserError(
                 f"{where}: {self.label_column} is {shorten(value)}, expected "
                 + ("a list of labels" if several else "one label (several: problem=multi_label)")
@@ -303,11 +317,13 @@ class TextClassification(SplitTask, SequenceClassification):
             self._vectors[table.path] = len(lengths) == 1 and not lengths & {0, 1}
         return self._vectors[table.path]
 
-    def _vector(self, bits: list[int]) -> str:
+    def _vector(self, bits: list[int], names: Sequence[str]) -> str:
+        told = f"{self.label_column} is {shorten(bits)}, a vector that says of each label whether "
+        if names:
+            return f"{told}the row has it; the labels are {len(names)}: {first_of(names, 20)}"
         return (
-            f"{self.label_column} is {shorten(bits)}, a vector that says of each label whether the "
-            f"row has it: --task_options.labels= names all {len(bits)} in their order, with "
-            "--task_options.problem=multi_label"
+            f"{told}the row has it: --task_options.labels= names all {len(bits)} in their order, "
+            "with --task_options.problem=multi_label (and label_separator=, if it is no comma)"
         )
 
     def _check_label(self, label, known: set[str], where: str) -> None:
@@ -342,5 +358,6 @@ def _meant(label: str) -> float | str:
 
 def _named(label: str, names) -> str:
     """Return the name of a label that is a number, where none is called so."""
-    is_number = label.isdecimal() and label not in names and int(label) < len(names)
-    return names[int(label)] if is_number else label
+    number = label.removesuffix(".0")  # pandas makes numbers so, where one is missing
+    is_number = number.isdecimal() and label not in names and int(number) < len(names)
+    return names[int(number)] if is_number else label

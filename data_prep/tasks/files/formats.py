@@ -34,11 +34,15 @@ _MOST_NAMED, _MOST_LISTED = 8, 30  # columns
 _MOST_ABOVE = 20  # lines in which a header is looked for
 # How files begin whose columns no option can name.
 _NO_TABLE = {
-    "<!doctype html": "a web page, as where a link leads to a page about a file; get the file",
+    **dict.fromkeys(
+        ("<!doctype html", "<html", "<table"),
+        "a web page, as where a link leads to a page about a file; get the file",
+    ),
     "<?xml": "XML; write a table of it, with named columns",
     "__label__": "fastText's (labels and a text a line); write a table of it, whose first line is "
     "label and text, with a tab between",
 }
+_LABEL_STUDIO = "; it is Label Studio's JSON: export JSON-MIN or CSV, whose columns have names"
 _said: set[str] = set()
 
 
@@ -272,6 +276,8 @@ def _wanted_of(columns, wanted, also, where: str, what: str, hint: str) -> tuple
     """Return the first of the wanted tuples whose names are all there, and what is wanted beside
     it."""
     found = _first_there(columns, wanted)
+    if "data" in columns and {"annotations", "predictions", "completions"} & set(columns):
+        hint = _LABEL_STUDIO
     there = first_of(columns, _MOST_LISTED)
     if found is None and len(wanted) > 1:
         raise UserError(f"{where}: {what} The columns are {there}{hint}")
@@ -294,6 +300,8 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
         raise UserError(
             f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
         )
+    if names and first.lstrip('"').lower().startswith("sep="):
+        raise UserError(f"{lines.name} line 1 is Excel's {shorten(first, 40)}; delete it")
     kind = format or ending(path)
 
     def table(delimiter, columns, header, found=None):

@@ -9,7 +9,7 @@ sentence are comments, unless they can be tokens.
 import re
 
 from data_prep.tasks.files import formats, reading
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 
 _NUMBER = re.compile(r"\d+")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")
@@ -170,7 +170,7 @@ class TokenLines:
         return wanted.pop() if wanted else columns - 1
 
     def _doubt(self, places) -> UserError:
-        listed = ", ".join(str(place + 1) for place in places)
+        listed = first_of([place + 1 for place in places], 20)
         return UserError(
             f"{self.name}: which column holds the tags ({self._layout.column.name}), one of "
             f"{listed}? --task_options.tag_column= says it, counted from 1"

@@ -226,10 +226,12 @@ def _is_impossible(question: dict, where: str) -> bool | None:
 
 def _answers(given, where: str) -> list[tuple[str, int]]:
     """Return (text, character) of each answer, from SQuAD's list of them or from `datasets`' two
-    lists."""
+    lists; the character is -1 where none is stated."""
     if isinstance(given, dict):
         texts = list_of(given, "text", str, f"{where}: answers")
-        starts = list_of(given, "answer_start", int, f"{where}: answers")
+        stated = given.get("answer_start") or [None] * len(texts)
+        stated = list_of({"answer_start": stated}, "answer_start", (int, type(None)), where)
+        starts = [-1 if start is None else start for start in stated]
         if len(texts) != len(starts):
             raise UserError(f"{where}: answers: {len(texts)} text and {len(starts)} answer_start")
         return list(zip(texts, starts, strict=True))
@@ -237,7 +239,9 @@ def _answers(given, where: str) -> list[tuple[str, int]]:
     return [
         (
             field(answer, "text", str, f"{where}: answers[{index}]"),
-            field(answer, "answer_start", int, f"{where}: answers[{index}]"),
+            -1
+            if answer.get("answer_start") is None
+            else field(answer, "answer_start", int, f"{where}: answers[{index}]"),
         )
         for index, answer in enumerate(answers)
     ]

@@ -25,6 +25,7 @@ BY = {
     "characters": "characters where a script has no blanks, as DRCD and MLQA",
     "cmrc2018": "the longest common run of characters and words, as CMRC 2018",
 }
+_LAST_DIGITS = 1e-5  # by which scores of a text differ in other batches, of 1 or of their size
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 # Ideographs, kana, and Thai, Lao, Tibetan, Burmese and Khmer.
@@ -183,11 +184,10 @@ def best_threshold(
             current += scores[question][column]
         elif answers[question]:
             current -= 1.0
-        # Questions with equal odds are answered together.
+        # Questions with equal odds are answered together: those of one text differ by last digits.
         odds = null_odds[question]
-        if current > best and upper > odds:
-            half_way = odds / 2 + upper / 2
-            best, threshold = current, half_way if half_way < upper else odds
+        if current > best and upper - odds > _LAST_DIGITS * max(1.0, abs(odds)):
+            best, threshold = current, odds / 2 + upper / 2
     return best / len(order), threshold
 
 

@@ -66,7 +66,8 @@ def _entity(entity: list | dict, text: str, where: str) -> tuple[int, int, str]:
             if isinstance(stated, str) and stated != text[start:end]:
                 raise UserError(
                     f"{where}: an entity is {shorten(stated)}, and its characters {start} to {end} "
-                    f"are {shorten(text[start:end])}; count characters, not bytes or UTF-16"
+                    f"are {shorten(text[start:end])}; count characters, not bytes or UTF-16, and "
+                    "to the one behind the last"
                 )
             return start, end, kind
     raise UserError(

@@ -228,12 +228,12 @@ def separators(contents: dict[str, Any], special: SpecialTokens, where: str) -> 
     if template.single != [cls, None, sep] or between not in (1, 2) or template.pair != expected:
 
         def shown(names):
-            return " ".join(name or "TEXT" for name in names)
+            return shorten(" ".join(name or "TEXT" for name in names[:50]))
 
         raise UserError(
-            f"{where}: post_processor joins texts as {shown(template.single)!r} and "
-            f"{shown(template.pair)!r}; BERT's way is {shown([cls, None, sep])!r} and "
-            f"{shown([cls, None, sep, None, sep])!r}"
+            f"{where}: post_processor joins texts as {shown(template.single)} and "
+            f"{shown(template.pair)}; BERT's way is {shown([cls, None, sep])} and "
+            f"{shown([cls, None, sep, None, sep])}"
         )
     return between
 

@@ -128,6 +128,8 @@ def test_rows_that_are_sentences_are_joined_by_a_column(tmp_path, kind):
     assert alone["a.txt.gz"]["documents"] == 5
     told = report({"a": alone["a.txt.gz"] | {"documents": 40, "sentences": 40}})
     assert any("--document_column= names the field" in line for line in told)
+    shuffled = report({"a": {"documents": 40, "sentences": 40}}, document_column="doc")
+    assert "joined where they are neighbours: sort them" in shuffled[1]
 
 
 def test_half_a_character_of_json_becomes_one_that_can_be_written(tmp_path):

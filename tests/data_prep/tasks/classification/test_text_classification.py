@@ -310,7 +310,8 @@ def test_vectors_of_0_and_1_are_several_labels(write, name):
     found = [example.label for example in task.examples("train")]
     assert found == [("staff",), ("food", "place"), ()]
     for options in ({"problem": "multi_label"}, {**FOOD, "labels": "food,staff"}):
-        with pytest.raises(UserError, match=r"a vector .*labels= names all 3 in their order"):
+        told = "; the labels are 2: food, staff" if "labels" in options else ".*labels= names all 3"
+        with pytest.raises(UserError, match=f"a vector that says of .*row has it{told}"):
             get_task("text_classification", path, **options).examples("train")
     with pytest.raises(UserError, match="problem=multi_label"):
         get_task("text_classification", path).examples("train")
@@ -322,8 +323,11 @@ def test_vectors_of_0_and_1_are_several_labels(write, name):
         ([[0], [1], [0, 1]], [("food",), ("staff",), ("food", "staff")]),
         ([[0, 1], [2, 0]], [("food", "staff"), ("place", "food")]),
         ([["food", "place"], []], [("food", "place"), ()]),
-        ([[0, 1, 0], [2]], "line 1: .* food is there twice"),
+        ([[0, 1, 0], [2]], r"line 1: .*\(vectors are 0 and 1, as long .*food is there twice"),
         ([[1, 1], [0]], "line 1: .* staff is there twice"),
+        ([{"food": 1.0, "place": 0}, []], [("food",), ()]),
+        ([{"food": True, "place": True}, {"staff": False}], [("food", "place"), ()]),
+        ([{"food": 0.5}, []], r'line 1: label is {"food": 0.5}, expected a list of labels'),
         ([[0, 1, 0], [1, 0, 3]], "line 1: .* food is there twice"),
     ],
 )
@@ -335,6 +339,45 @@ def test_lists_of_indices_are_no_vectors(write, rows, found):
             task.examples("train")
     else:
         assert [example.label for example in task.examples("train")] == found
+
+
+@pytest.mark.parametrize("between", [",", ";", " ", "|", " ; "])
+def test_vectors_are_no_classes(write, between):
+    rows = "".join(f"x\t{between.join(bits)}\n" for bits in ("010", "101", "000"))
+    with pytest.raises(UserError, match=r"a vector that says .*with --task_options.problem=multi"):
+        get_task("text_classification", write("a.tsv", f"text\tlabel\n{rows}")).examples("train")
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (({"POS": 1.0, "NEG": 0.0}, {"POS": 0.0, "NEG": 1.0}), ["POS", "NEG"]),  # spaCy's `cats`
+        ((["POS"], ["NEG"]), ["POS", "NEG"]),  # doccano's
+        ((0.0, 1.0), ["POS", "NEG"]),  # of pandas, where a number was missing
+        (({"POS": 1, "NEG": 1}, "NEG"), r'label is \["POS", "NEG"\], expected one label'),
+        (({"POS": 0, "NEG": 0}, "NEG"), r"label is \[\], expected one label"),
+        (({"POS": 0.7, "NEG": 0.3}, "NEG"), 'label is {"POS": 0.7, "NEG": 0.3}, expected one'),
+        ((0.5, 1.0), "label '0.5' is not among the listed labels"),
+    ],
+)
+def test_one_label_of_annotators(write, labels, found):
+    rows = [json.dumps({"text": "x", "label": label}) for label in labels]
+    task = get_task("text_classification", write("a.jsonl", "\n".join(rows)), labels="POS,NEG")
+    if isinstance(found, str):
+        with pytest.raises(UserError, match=found):
+            task.examples("train")
+    else:
+        assert [example.label for example in task.examples("train")] == found
+
+
+def test_rows_that_prodigys_user_did_not_accept_are_named(write):
+    rows = [
+        {"text": "x", "label": "SPORT", "answer": answer, "_task_hash": place}
+        for place, answer in enumerate(("accept", "reject"))
+    ]
+    path = write("a.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(UserError, match='line 2: its annotator.s answer is "reject"; leave out'):
+        get_task("text_classification", path).examples("train")
 
 
 @pytest.mark.parametrize(
@@ -380,6 +423,7 @@ def test_a_column_a_label(write, tmp_path, name, content):
         ("test.json", '[{"text": "x", "label": null}, {"text": "y", "label": ""}]', {}),
         ("test.csv", "text,label\nx,\ny,\n", {"problem": "multi_label"}),
         ("test.json", '{"text": ["x", "y"], "label": [[], []]}', {"problem": "multi_label"}),
+        ("test.json", '{"text": ["x", "y"], "label": [null, null]}', {"problem": "multi_label"}),
         ("test.csv", "text,label\nx,\ny,\n", {"problem": "regression"}),
     ],
 )  # fmt: skip

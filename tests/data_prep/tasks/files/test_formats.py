@@ -154,11 +154,26 @@ def test_lines_above_the_header_are_named(write, name, content, message):
             list(get_task("text_classification", text_column="text").inputs(path).rows)
 
 
+def test_excels_line_is_named_where_columns_are_said(write):
+    path = write("a.csv", "sep=;\n1;x\n2;y\n")
+    with pytest.raises(UserError, match='a.csv line 1 is Excel.s "sep=;"; delete it'):
+        get_task("text_classification", path, columns="label,text").examples("train")
+
+
+@pytest.mark.parametrize("done", ["annotations", "predictions", "completions"])
+@pytest.mark.parametrize("task", ["text_classification", "squad_v1.1"])
+def test_label_studios_json_is_named(write, task, done):
+    path = write("a.json", json.dumps([{"id": 1, "data": {"text": "x"}, done: []}]))
+    with pytest.raises(UserError, match="it is Label Studio's JSON: export JSON-MIN or CSV"):
+        get_task(task, path).examples("train")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("<!DOCTYPE html>\n<html>Sign in</html>\n", "a.csv is a web page"),
         ('<?xml version="1.0"?>\n<rows/>\n', "a.csv is XML"),
+        ("<table><tr><td>text</td></tr></table>\n", "a.csv is a web page"),
         ("__label__1 a text\n__label__2 b\n", "a.csv is fastText's"),
     ],
 )

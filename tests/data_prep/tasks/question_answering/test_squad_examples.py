@@ -134,7 +134,8 @@ def test_a_question_without_an_answer(write, value, answers):
         (question(text=3), r"question 1: answers\[0\]: text must be a text, not 3"),
         (question(answers="x"), 'question 1: answers must be a list, not "x"'),
         (question(answers=["x"]), r"answers\[0\] must be a JSON object"),
-        (question(answers={"text": ["x"], "answer_start": []}), "1 text and 0 answer_start"),
+        (question(answers={"text": ["x"], "answer_start": [0, 1]}), "1 text and 2 answer_start"),
+        (question(answers={"text": ["x"], "answer_start": ["0"]}), r"answer_start\[0\] must be"),
         ({"id": "1", "question": "q?", "is_impossible": False, "answers": []}, "has no answers"),
         ({"id": "1", "question": "q?"}, "has no answers"),
     ],
@@ -192,6 +193,23 @@ def test_an_answer_may_be_stated_in_bytes_or_units_of_utf_16(encoding):
         stated = len(context[:place].encode(encoding)) // (1 if encoding == "utf-8" else 2)
         example = SquadExample("q", "?", context, ("Ann",), stated)
         assert squad_examples.find_answer(example) == (place, place + 3)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [{"text": "Mill"}],
+        [{"text": "Mill", "answer_start": None}],
+        {"text": ["Mill"]},
+        {"text": ["Mill"], "answer_start": None},
+        {"text": ["Mill"], "answer_start": []},
+        {"text": ["Mill"], "answer_start": [None]},
+    ],
+)
+def test_an_answer_that_is_stated_nowhere_is_found(write, answers):
+    (example,) = squad_examples.read(write("a.json", nested(question(answers=answers))))
+    assert example.answer_start == -1 and squad_examples.find_answer(example) == (42, 46)
+    assert squad_examples.is_moved(example)
 
 
 def test_moved_answers_are_counted(write, tmp_path):
