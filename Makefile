@@ -31,8 +31,8 @@ test-slow: .venv/dev.stamp
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not parity"
 
 # The files with such tests: tables of the core's have rows of them (tests/guests.py).
-BEYOND := tests/beyond tests/goldens tests/experiments/training/step/test_xla.py tests/official_bert/test_outside_files.py \
-	tests/official_bert/test_any_backend.py tests/experiments/tables/reporting/test_report.py
+BEYOND := tests/beyond tests/goldens tests/official_bert/test_outside_files.py \
+	tests/official_bert/test_any_backend.py tests/experiments/tables/reporting/test_report.py tests/test_docs.py
 
 # The paper alone: a copy of the tree without the guests' folders. Every module is imported, then these
 # tests run, and a table in miniature, which `make test` leaves out; TESTS="tests/test_docs.py" runs a few.
