@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from official_bert import extension
 from official_bert.backend.keras_registration import register_later
 
-# The same again for type checkers, which do not run `__getattr__`.
+# The same names for type checkers, which do not run `__getattr__`.
 if TYPE_CHECKING:
     from official_bert.checkpoints.model_folder import save as save
     from official_bert.common.errors import UserError as UserError
@@ -74,7 +74,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-if not TYPE_CHECKING:  # which know every name from above, and refuse others
+if not TYPE_CHECKING:  # type checkers know the names above and refuse others
     __getattr__ = _named
 
 register_later(lambda: [*_OF_KERAS, *extension.names("keras")], _of_keras)

@@ -1,5 +1,4 @@
-"""LSTMs in both directions: what Table 5 and Table 7 put on the encoder, and GLUE's baseline reads
-word vectors with."""
+"""Bidirectional LSTMs: on the encoder in Tables 5 and 7, on word vectors in GLUE's baseline."""
 
 import keras
 from keras import ops
@@ -14,7 +13,7 @@ class BiLSTM(keras.layers.Layer):
     def __init__(self, width: int, seed: int | None = None, **kwargs):
         super().__init__(**{"name": "bilstm", **kwargs})
         with keras.name_scope(self.name):
-            # Both directions, not both layers; the name is a path in model.weights.h5, so it stays.
+            # It has both directions. The name is a path in model.weights.h5, so it stays.
             self.layers_both = BidirectionalLSTM(width, _plus(seed, 10), self.dtype_policy)
             self.layers_both.build((None, None, width))
         self.built = True
@@ -27,11 +26,11 @@ class BiLSTM(keras.layers.Layer):
 class BidirectionalLSTM(keras.layers.Bidirectional):
     """Two LSTMs of width / 2 each, one read from either end: [B, L, any] -> [B, L, width].
 
-    The ones of a mask stand together in every row; where it is 0, so is the output. Training on
-    TensorFlow's processors is by `tensorflow_lstm`.
+    The ones of a mask stand together in every row; where the mask is 0, the output is 0. Training
+    with TensorFlow on CPUs goes through `tensorflow_lstm`.
 
     Args:
-      width: of both together.
+      width: of the output, both directions together.
       seed: of the initial weights.
       dtype: policy.
     """

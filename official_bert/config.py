@@ -44,8 +44,9 @@ class BertConfig:
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
-      pad_token_id: the id that fills rows, which a batch of ids without a mask is understood by;
-        -1: none does that alone, so such a batch is refused. The vocabulary of a model decides it.
+      pad_token_id: the id that fills rows; in a batch without a mask it tells the padding. With
+        -1 the id of padding has another use too, so a batch without a mask is refused. The
+        vocabulary of a model decides it.
 
     Encoders that are not BERT's have subclasses, marked by their fields: see `from_dict`.
 
@@ -74,7 +75,7 @@ class BertConfig:
         "bidirectional": "masked_lm",
         "left_to_right": "next_token",
     }
-    # Parts of its encoder, and the head of its language model.
+    # Classes of the encoder's parts and of the language-model head.
     parts: ClassVar[str] = "official_bert.layers:Transformer"
     language_model_head: ClassVar[str] = "official_bert.objectives.masked_lm:MaskedLMHead"
 
@@ -111,27 +112,31 @@ class BertConfig:
 
     @classmethod
     def config_class(cls, fields: dict[str, Any]) -> "type[BertConfig]":
-        """Return the class that fields mark."""
+        """Return the subclass that fields mark, or this class where they mark none."""
         return _kind_of(cls, fields)
 
     @staticmethod
     def of_google(fields: dict[str, Any]) -> dict[str, Any]:
-        """Return fields of google-research's `bert_config.json` as `from_dict` reads them."""
+        """Translate fields of google-research's `bert_config.json` to those of `from_dict`."""
         return fields
 
     def replaced(self, **fields: Any) -> "BertConfig":
-        """Return the configuration with other values, of the class that they mark."""
+        """Return a copy with other values; its class is the one that they mark."""
         return BertConfig.from_dict({**vars(self), **fields})
 
     def value(self, name: str, absent: Any = None) -> Any:
-        """Return the value of a field; where a subclass alone has that field BERT's, and `absent`
-        where no subclass is known that has it."""
+        """Return the value of a field.
+
+        For a field that only a subclass has, return the value that BERT has; for a field that no
+        known class has, return `absent`.
+        """
         if name not in vars(self) and name in names("configs"):
             return _usual(find("configs", name))[name]
         return getattr(self, name, absent)
 
     def check_is_bert(self, target: str) -> None:
-        """Raise UserError where the encoder is a successor's, which no export writes."""
+        """Raise UserError where the encoder differs from BERT's, which is all that `target` can
+        hold."""
         own = {field.name for field in dataclasses.fields(BertConfig)}
         names = [name for name in self.changes() if name not in own]
         names += [] if self.type_vocab_size else ["type_vocab_size"]
@@ -142,7 +147,11 @@ class BertConfig:
             )
 
     def padded_by(self, tokenizer) -> "BertConfig":
-        """Return the configuration with the padding of a tokeniser, if there is one."""
+        """Return a copy with the tokeniser's `pad_token_id`, -1 where [CLS] or [SEP] has that id
+        too.
+
+        Without a tokeniser the configuration is returned as it is.
+        """
         if tokenizer is None:
             return self
         shared = tokenizer.pad_id in (tokenizer.cls_id, tokenizer.sep_id)
@@ -150,7 +159,7 @@ class BertConfig:
 
     @property
     def language_model(self) -> str:
-        """The objective that is the language model of its direction."""
+        """Name of the objective that is the language model of this direction."""
         return self.language_models[self.attention_direction]
 
     @property
@@ -174,30 +183,33 @@ class BertConfig:
         return self.num_hidden_layers
 
     def block_of(self, layer: int) -> int:
-        """Return the number of the block that is used as a layer; both count from 0."""
+        """Return the index of the block that a layer uses; both count from 0."""
         return layer * self.num_blocks // self.num_hidden_layers
 
     @property
     def num_parameters(self) -> int:
-        """Return how many numbers a `BertEncoder` of this shape has."""
+        """Number of parameters of a `BertEncoder` of this shape."""
         H, I = self.hidden_size, self.intermediate_size
         rows = self.vocab_size + self.type_vocab_size + self.max_position_embeddings
         block = 4 * (H * H + H) + 2 * H * I + I + H + 4 * H
         return (rows + 2) * H + self.num_hidden_layers * block + H * H + H
 
     def encoder_flops(self, sequences: int, length: int) -> float:
-        """Count one forward pass of the encoder on [sequences, length] tokens: multiplications and
-        additions in products of matrices, 2 m n k each."""
+        """Count the FLOPs of one forward pass of the encoder on [sequences, length] tokens.
+
+        Only products of matrices count: 2 m n k multiplications and additions each.
+        """
         return float(sequences) * length * (self.block_flops(length) * self.num_hidden_layers)
 
     def block_flops(self, length: int) -> int:
-        """Count one layer's share of `encoder_flops`, of one token in a row of `length`."""
+        """Count the FLOPs of one layer for one token in a row of `length`."""
         H, I = self.hidden_size, self.intermediate_size
         # Query, key, value, output; feed-forward; attention scores and the values that they weight.
         return 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
 
     def head_flops(self, predictions: int) -> float:
-        """Count one forward pass of the language-model head on that many positions."""
+        """Count the FLOPs of one forward pass of the language-model head on `predictions`
+        positions."""
         return float(predictions) * 2 * self.hidden_size * (self.hidden_size + self.vocab_size)
 
     @classmethod
@@ -230,8 +242,11 @@ class BertConfig:
         return cls.from_dict(read_json(path), source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, those that the original has not only where they change something; so a BERT's
-        file is one of the original's."""
+        """Return the fields that a file holds.
+
+        Fields that the original has not are left out where they change nothing, so the file of a
+        BERT is one of the original's.
+        """
         original = {field.name for field in dataclasses.fields(BertConfig)} - {"pad_token_id"}
         changed, values = self.changes(), vars(self)
         written = [name for name in values if name in original or name in changed]
@@ -239,7 +254,7 @@ class BertConfig:
         return {name: values[name] for name in written}
 
     def changes(self) -> dict[str, Any]:
-        """Return the fields that are not a `BertConfig()`'s; `from_dict` reads them back equal."""
+        """Return the fields that differ from BERT's values; `from_dict` reads them back equal."""
         usual = _usual(type(self))
         return {name: value for name, value in vars(self).items() if value != usual[name]}
 
@@ -297,8 +312,10 @@ def named_config(name: str, **overrides: Any) -> BertConfig:
 
 
 def _usual(kind: type[BertConfig]) -> dict[str, Any]:
-    """Return the value that each field has where a file does not hold it: the default of the class
-    that first has the field, or "absent" of its metadata."""
+    """Return the value of each field that a file leaves out.
+
+    That is "absent" of the field's metadata, or the default in the class that first has the field.
+    """
     usual: dict[str, Any] = {}
     for one in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
         for field in dataclasses.fields(one):
@@ -307,13 +324,12 @@ def _usual(kind: type[BertConfig]) -> dict[str, Any]:
 
 
 def _kind_of(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertConfig]:
-    """Return the class that fields, or the direction, mark; of several the one that is the others
-    too."""
+    """Return the class that the fields or the direction mark; of several, the most derived."""
     kinds, marks = {cls}, names("configs")
     for name, value in fields.items():
         if name in marks:
             kind = find("configs", name)
-            if not issubclass(kind, BertConfig):  # of another encoder than a Transformer's
+            if not issubclass(kind, BertConfig):  # marks an encoder that is not a Transformer
                 continue
             usual = _usual(kind)[name]
             kinds |= {kind} if value != usual or type(value) is not type(usual) else set()
@@ -335,8 +351,9 @@ _IGNORED_FIELDS = frozenset(
 
 
 def parts_named(what: str, num_blocks: int) -> list[int]:
-    """Return which parts of an encoder "embeddings,blocks:0-5" means, as its `parts` order them: 0
-    the embeddings, then the blocks, then the pooler.
+    """Return the indices of the parts that a text such as "embeddings,blocks:0-5" names.
+
+    They count as in `BertEncoder.parts`: 0 the embeddings, then the blocks, then the pooler.
 
     Raises:
       UserError: there is no such part.

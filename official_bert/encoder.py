@@ -30,7 +30,7 @@ class BertEncoder(keras.Model):
       remat: recompute the activations of each block in the backward pass instead of keeping them.
         Memory for activations falls from all blocks' to one block's, for about a third more work.
       seed: seed of the initial weights and, where a call gives none, of dropout; None draws one.
-      kind: the parts, where they are not those that the configuration says; saved without them.
+      kind: makes the parts in place of the configuration's `Transformer`; it is not saved.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class BertEncoder(keras.Model):
           training: whether to apply dropout.
           seed: int32 [2] that determines the dropout masks (see `official_bert.randomness`); None
             draws the next one of the model's own generator.
-          return_attention: whether to return what attention was paid too.
+          return_attention: whether to return the attention's probabilities and scores too.
 
         Returns:
           {"sequence_output": [B, L, H], "pooled_output": [B, H],
            "hidden_states": [num_hidden_layers + 1 tensors of [B, L, H]; the embedding output first,
-           the sequence output last; the inner ones of LSTMs are as wide as these],
+           the sequence output last; in an encoder of LSTMs the inner ones have the LSTMs' width],
            "attention_probabilities" (when asked for): [num_hidden_layers tensors of [B, A, L, L];
-           how much each token, the third axis, takes from each, the last],
+           the share that each token (third axis) takes from each token (last axis)],
            "attention_scores" (when asked for): [as many; before the softmax, -10000 and below where
            a token may not look]}
 
@@ -99,7 +99,7 @@ class BertEncoder(keras.Model):
         hidden_states, attention_scores = [x], []
         for i in range(self.config.num_hidden_layers):
             block = self.block_of(i)
-            # Three numbers a layer: its attention, and its two sub-layer outputs.
+            # Three dropouts a layer: of the attention, and of the two sub-layers' outputs.
             run = functools.partial(block, attention_bias=bias, seed=fold_in(seed, 1 + 3 * i))
             if return_attention:
                 x, scores = run(x, return_attention=True)
@@ -121,8 +121,8 @@ class BertEncoder(keras.Model):
         """Return the outputs of symbolic inputs.
 
         Where the length is unknown, Keras on PyTorch would call the encoder with rows of 83 tokens,
-        and on JAX with a symbol that cannot be compared with the model's positions. Sizes
-        that differ between two known lengths are unknown.
+        and on JAX with a symbol that cannot be compared with the model's positions. So the
+        outputs for two known lengths are compared; a size that differs is unknown.
         """
         ids = inputs["input_ids"] if isinstance(inputs, dict) else inputs
         if keras.backend.backend() == "tensorflow" or ids.shape[-1] is not None:
@@ -140,11 +140,11 @@ class BertEncoder(keras.Model):
         return keras.tree.map_structure(where_equal, outputs(2), outputs(3))
 
     def block_of(self, layer: int) -> TransformerBlock:
-        """Return the block that is used as a layer, counted from 0."""
+        """Return the block that a layer, counted from 0, uses."""
         return self.blocks[self.config.block_of(layer)]
 
     def summary_token(self, sequence, input_mask):
-        """Return the token whose vector stands for the whole input: [B, L, H] -> [B, H].
+        """Return the vector of the token that stands for the whole input: [B, L, H] -> [B, H].
 
         That is [CLS], the first. In a left-to-right model [CLS] has seen only itself, so it is the
         last real token there, the final [SEP].
@@ -158,7 +158,7 @@ class BertEncoder(keras.Model):
         return {part.name: part for part in (self.embeddings, *self.blocks, *pooler)}
 
     def freeze(self, what: str) -> None:
-        """Exclude parts from training; a `.keras` file keeps that.
+        """Exclude parts from training; a `.keras` file remembers them.
 
         Args:
           what: parts with commas between: "embeddings", "blocks:3", "blocks:0-5", "blocks",
@@ -178,8 +178,11 @@ class BertEncoder(keras.Model):
         return super().predict(x, *args, **kwargs)
 
     def export(self, filepath, *args, **kwargs):
-        """Export as any Keras model does. The export takes the three inputs, int32 [B, L]; each of
-        its "hidden_states" has a number, for signatures have no lists."""
+        """Export the encoder as any Keras model is exported.
+
+        The export takes the three inputs, int32 [B, L]. It returns "hidden_states_0" and so on,
+        since signatures have no lists.
+        """
         inputs = {
             name: keras.Input(spec.shape[1:], dtype=spec.dtype, name=name)
             for name, spec in input_specs(2).items()
@@ -209,14 +212,14 @@ class BertEncoder(keras.Model):
 
 
 def input_specs(rank: int) -> dict[str, keras.InputSpec]:
-    """Return the inputs of an encoder or a head, int32 of so many dimensions of any size."""
+    """Return the specs of an encoder's or a head's inputs: int32, `rank` axes of any size."""
     names = ("input_ids", "input_mask", "segment_ids")
     shape = (None,) * rank
     return {name: keras.InputSpec(dtype="int32", shape=shape, name=name) for name in names}
 
 
 def complete_inputs(inputs, config: BertConfig) -> dict:
-    """Return a model's inputs with what is left out.
+    """Return a model's inputs, with defaults for those that are left out.
 
     Args:
       inputs: a dictionary with "input_ids", int32 [..., L], or these ids alone. "input_mask" is by

@@ -1,4 +1,4 @@
-"""The one door for systems beyond the paper: maps of a name to "module:object", asked by name.
+"""The registry of systems beyond the paper: maps from names to "module:object".
 
 Nothing in the core imports a system that is not BERT. Such a system is a folder of its own, and its
 `Extension` says which names it adds. A name is looked up where a text holds it: a JSON file, an
@@ -25,7 +25,7 @@ _NONE: Mapping[str, Any] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Extension:
-    """The things that a system adds; each map is {name: "module:object"}.
+    """The names that a system adds; each map is {name: "module:object"}.
 
     Attributes:
       name: of the system.
@@ -34,15 +34,15 @@ class Extension:
       sizes: name of a size -> its fields, a dictionary.
       objectives: name -> subclass of `objectives.protocol.Objective`.
       flops: name of an objective -> function of the FLOPs of its heads (`flops.objective_flops`).
-      heads: name of a head, or a field of `model.json` that is true of it -> an object whose `kind`
-        gives the class of a description.
+      heads: name of a head, or a field that is true in its `model.json` -> an object whose
+        `kind(description)` returns the class of the head.
       members: `model_type` of Hugging Face -> `checkpoints.member.Member`.
       tokenizers: kind -> subclass of `tokenization.Tokenizer`.
       graphs: kind of a tokeniser -> its twin inside a TensorFlow graph.
       learners: kind of a tokeniser -> function that learns its vocabulary from text.
       tasks: name -> subclass of `data_prep.tasks.task.Task`.
-      options: "pretrain.", "finetune." or "export." and a field on the command line, of the first
-        two in `config.json` -> the dataclass that has it.
+      options: "pretrain.", "finetune." or "export.", then a field on the command line (for the
+        first two also in `config.json`) -> the dataclass that has it.
       starts: name, pattern of a file or type of a configuration -> kind of start of a training.
       cells: kind of cell of a table -> function that does its work.
       measures: name of a measure -> function of sums over examples that gives a metric.
@@ -112,11 +112,11 @@ def names(kind: str) -> list[str]:
 
 
 def find(kind: str, name: str, own: Mapping[str, Any] = _NONE, source: str = "") -> Any:
-    """Return what a name stands for.
+    """Return the object that a name stands for.
 
     Args:
       kind: a field of `Extension`.
-      name: the core's names come first.
+      name: looked up among the core's names first.
       own: the core's {name: object, or "module:object"}.
       source: where the name stood; begins the message.
 
@@ -144,7 +144,10 @@ def check(kind: str, name: str, own: Iterable[str] = (), source: str = "") -> No
 
 
 def found(kind: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name, object) of all extensions; imports them, so only where no text names one."""
+    """Yield (name, object) of all extensions.
+
+    This imports them, so it is only for places where no text names one.
+    """
     yield from ((name, load(place)) for name, place in places(kind).items())
 
 

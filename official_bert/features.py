@@ -17,7 +17,7 @@ COMBINATIONS = {
     "weighted_sum_last_four": (slice(-4, None), "weighted_sum"),
     "concat_last_four": (slice(-4, None), "concat"),
     "weighted_sum_all": (slice(1, None), "weighted_sum"),
-    "elmo": (slice(0, None), "weighted_sum"),  # what it is named for reads its words too
+    "elmo": (slice(0, None), "weighted_sum"),  # ELMo reads its words too
 }
 
 
@@ -62,7 +62,8 @@ class LayerCombination(keras.layers.Layer):
         self.built = True
 
     def call(self, states):
-        """Return a list of num_layers tensors [B, L, H] -> [B, L, H], or [B, L, num_layers * H]."""
+        """Join a list of num_layers tensors [B, L, H] to [B, L, H], or to [B, L, num_layers *
+        H]."""
         if self.join == "single":
             return states[0]
         if self.join == "concat":

@@ -31,7 +31,7 @@ from official_bert.window_pooling import POOLINGS, pool
 
 
 def build_head(encoder: BertEncoder, head: dict, **options):
-    """Return the model that a description of a head asks for, with new weights around the encoder.
+    """Return the encoder with the head that a description asks for, whose weights are new.
 
     Args:
       encoder: a `BertEncoder`.
@@ -53,7 +53,7 @@ def build_head(encoder: BertEncoder, head: dict, **options):
 
 
 def _marked(fields: dict) -> Any:
-    """Return the class of an extension's head that a true field marks; None: none does."""
+    """Return the class of an extension's head that a true field marks, or None."""
     marks = [name for name in names("heads") if fields.get(name)]
     return find("heads", marks[0]).kind(fields) if marks else None
 
@@ -62,8 +62,8 @@ class FineTuned(ModelWithLosses):
     """An encoder, an optional BiLSTM, and one dense layer.
 
     Attributes:
-      kind: its name in `model.json`.
-      options: arguments that make it another one, beside encoder, bilstm and seed; attributes too.
+      kind: name of the head in `model.json`.
+      options: further arguments, beside encoder, bilstm and seed; each is an attribute too.
     """
 
     kind = ""
@@ -83,7 +83,7 @@ class FineTuned(ModelWithLosses):
             self.bilstm = BiLSTM(config.hidden_size, seed, dtype=policy) if bilstm else None
             width = self.below(policy)
             normal = keras.initializers.TruncatedNormal(stddev=config.initializer_range, seed=seed)
-            # 384 start scores in bfloat16 would be 300 different ones.
+            # In bfloat16, 384 start scores would have only 300 different values.
             self.head = dense(width, outputs, normal, "float32", "head", keras.layers.Dense)
         self.built = True
 
@@ -99,10 +99,10 @@ class FineTuned(ModelWithLosses):
         return 2
 
     def begin_as(self, arrays: dict) -> None:
-        """Give the head what it can begin with of a pre-trained model, {path: array}."""
+        """Start the head from what it can use of a pre-trained model, {path: array}."""
 
     def call(self, batch, training=False, seed=None):
-        """Return what `answer` gives for the encoder's inputs."""
+        """Return the head's outputs, those of `answer`, for the encoder's inputs."""
         seed = self.step_seed(training, seed)
         rows = self.rows(batch)
         return self.answer(batch, rows, self.encoder(rows, training=training, seed=seed), seed)
@@ -115,15 +115,15 @@ class FineTuned(ModelWithLosses):
         """Return the head's outputs.
 
         Args:
-          batch: as it was given.
-          rows: of `rows`.
+          batch: as `call` was given it.
+          rows: the result of `rows`.
           encoded: the encoder's outputs for them.
           seed: int32 [2] in training, else None.
         """
         raise NotImplementedError
 
     def sequence(self, rows, encoded):
-        """[N, L, H]: the encoder's last layer, or what the BiLSTM makes of it."""
+        """Return [N, L, H]: the encoder's last layer, or the output of the BiLSTM on it."""
         sequence = encoded["sequence_output"]
         return sequence if self.bilstm is None else self.bilstm(sequence, rows["input_mask"])
 
@@ -132,7 +132,7 @@ class FineTuned(ModelWithLosses):
         return self.summary(self.sequence(rows, encoded), rows, encoded)
 
     def summary(self, sequence, rows, encoded):
-        """Return the vector [N, H] of each row, from what `sequence` gave."""
+        """Return the vector [N, H] of each row, given the result of `sequence`."""
         mask = rows["input_mask"]
         if self.mean_pooling:
             vector = pool(sequence, mask > 0, "mean")
@@ -140,20 +140,22 @@ class FineTuned(ModelWithLosses):
             return pooler(vector) if pooler else vector
         if self.bilstm is None:
             return encoded["pooled_output"]
-        # "Classification reads after it": the BiLSTM's output at the token that is pooled.
+        # The classifier reads the BiLSTM's output at the summary token.
         return self.encoder.summary_token(sequence, mask)
 
     def dropped(self, x, seed):
-        """Drop a share of what the head reads."""
+        """Apply dropout to what the head reads."""
         return dropout(x, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
 
     def label_weights(self, batch):
-        """Return how much each row counts, float32 [B]; in a tagger each token, [B, L]."""
+        """Return the weight of each row, float32 [B]; in a tagger of each token, [B, L]."""
         return row_weights(batch, batch[self.label_names[0]])
 
     def loss_terms(self, batch, outputs):
-        """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B], of a tagger [B, L] with
-        -1 for no label."""
+        """Return {"label_loss": (sum, weight)}.
+
+        Labels are `label_ids`, int32 [B]; in a tagger [B, L], with -1 for no label.
+        """
         losses = cross_entropy(outputs["logits"], ops.maximum(batch["label_ids"], 0))
         return {"label_loss": weighted_sum(losses, self.label_weights(batch))}
 
@@ -172,7 +174,7 @@ class FineTuned(ModelWithLosses):
 
     @classmethod
     def from_config(cls, config):
-        # A false option is left out, as its default: an earlier version may have had more options.
+        # False is an option's default. A file may hold false options that this version has not.
         config = {n: v for n, v in config.items() if v or n in ("seed", "trainable")}
         kind = _marked(config) or cls
         return super(FineTuned, kind).from_config(config)
@@ -188,9 +190,10 @@ class BertClassifier(FineTuned):
       problem: "single_label" (softmax), "multi_label" (a sigmoid each), "regression" (squared
         error on one number).
       bilstm: put a BiLSTM between encoder and classifier.
-      windows: a text is several rows whose vectors are pooled (`window_pooling`); "": it is one.
-      mean_pooling: the mean over all tokens takes the place of [CLS], and of the last token in a
-        left-to-right model; the pooler reads it.
+      windows: how the vectors of a text's several rows are pooled (`window_pooling`); "": a text is
+        one row.
+      mean_pooling: the pooler reads the mean over all tokens in place of [CLS], or in place of the
+        last token in a left-to-right model.
       seed: seed of the new weights.
 
     Examples:
@@ -255,7 +258,7 @@ class BertClassifier(FineTuned):
         return {"logits": self.head(self.dropped(vectors, seed))}
 
     def loss_terms(self, batch, outputs):
-        """{"label_loss": (sum, weight)}; labels are `batch["label_ids"]`.
+        """Return {"label_loss": (sum, weight)}; labels are `batch["label_ids"]`.
 
         They are int32 [B] (single_label), float32 [B, num_labels] of 0 and 1 (multi_label), or
         float32 [B] (regression).
@@ -302,7 +305,8 @@ class BertSpan(FineTuned):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
     def loss_terms(self, batch, outputs):
-        """{"start_loss", "end_loss"}; labels are `start_positions`, `end_positions` int32 [B].
+        """Return {"start_loss", "end_loss"}; labels are `start_positions`, `end_positions` int32
+        [B].
 
         The loss is the mean of both, as in google-research/bert, so each is halved.
         """
@@ -374,7 +378,7 @@ class BertTagger(FineTuned):
 
 
 def _flat(batch):
-    """Return the encoder's inputs with all rows below each other: [..., L] -> [N, L]."""
+    """Flatten the encoder's inputs to rows: [..., L] -> [N, L]."""
     names = ("input_ids", "input_mask", "segment_ids")
     length = ops.shape(batch["input_ids"])[-1]
     return {name: ops.reshape(batch[name], (-1, length)) for name in names}

@@ -24,10 +24,10 @@ class Embeddings(keras.layers.Layer):
     Args:
       config, initializer: of the encoder.
       positions: whether there are position embeddings.
-      dropout: a function as `randomness.dropout`.
+      dropout: a function like `randomness.dropout`.
     """
 
-    projection = None  # of successors, to the width of the blocks
+    projection = None  # successors project to the width of the blocks
 
     def __init__(self, config, initializer, positions=True, dropout=dropout, **kwargs):
         super().__init__(**kwargs)
@@ -68,7 +68,7 @@ class Embeddings(keras.layers.Layer):
         """Return [B, L, E], as wide as the tables."""
         x = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, L, H]
         if self.type_vocab_size == 1:
-            # Whatever the ids say: the one-hot vector of segment 1 would be zero, and drop the row.
+            # The ids do not matter: the one-hot vector of segment 1 would be zero and add no row.
             x = x + self.token_type_embeddings[0]
         elif self.type_vocab_size:
             # A matrix product, since the gradient of a lookup in a table of two rows is slow.
@@ -107,10 +107,10 @@ class SelfAttention(keras.layers.Layer):
     def call(self, x, attention_bias, seed=None, return_attention=False):
         """Map [B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
-        With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
+        With `return_attention`, return that and the scores before the softmax, [B, A, L, L].
         """
         if not return_attention:
-            # The same in one kernel, which stores no scores, where there is one.
+            # Where there is a kernel for the whole, it is used: it stores no scores.
             context = fused_attention.context(self, x, attention_bias, seed)
             if context is not None:
                 return self.output_dense(context)
@@ -121,12 +121,12 @@ class SelfAttention(keras.layers.Layer):
         """Let L tokens attend to the K tokens of keys and values, which may be another text's.
 
         Args:
-          query, key, value: of `queries` and `keys_values`.
+          query, key, value: the results of `queries` and `keys_values`.
           attention_bias: broadcasts to [B, A, L, K].
 
         Returns: ([B, L, H], scores before the softmax [B, A, L, K]).
         """
-        # Scaling the query, the smaller tensor, instead of the scores.
+        # The query is scaled instead of the scores: it is the smaller tensor.
         scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
         weights = dropout(softmax(scores), self.dropout_rate, seed)
         context = ops.matmul(weights, value)  # [B, A, L, D]
@@ -157,7 +157,7 @@ class TransformerBlock(keras.layers.Layer):
 
     Args:
       config, initializer: of the encoder.
-      last: initial weights of the layers that end a sub-layer; None: as the others'.
+      last: initializer of the dense layers that end a sub-layer; None: `initializer`.
     """
 
     def __init__(self, config: BertConfig, initializer, last=None, **kwargs):
@@ -179,15 +179,14 @@ class TransformerBlock(keras.layers.Layer):
     def call(self, x, attention_bias, seed=None, return_attention=False):
         """Map [B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
 
-        With `return_attention` a pair of that and the attention scores, [B, A, L, L].
+        With `return_attention`, return that and the attention scores, [B, A, L, L].
         """
         x, scores = self.attend(x, attention_bias, seed, return_attention)
         x = self.feed_forward(x, seed)
         return (x, scores) if return_attention else x
 
     def attend(self, x, attention_bias, seed=None, return_attention=False):
-        """Return the first sub-layer, and the attention scores; None where they are not asked
-        for."""
+        """Return the output of the attention sub-layer, and the scores or None."""
         attended = self.attention(
             x, attention_bias, fold_in(seed, 0), return_attention=return_attention
         )
@@ -196,13 +195,15 @@ class TransformerBlock(keras.layers.Layer):
         return self.attention_norm(x), scores
 
     def feed_forward(self, x, seed=None):
-        """Return the second sub-layer."""
+        """Return the output of the feed-forward sub-layer."""
         fed_forward = self.output_dense(self.activation(self.intermediate(x)))
         return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
 
 
 class Transformer:
-    """The parts of an encoder and how they read; `BertConfig.parts` names it.
+    """Makes the parts of an encoder; a subclass makes a successor's.
+
+    `BertConfig.parts` names the class.
 
     Attributes:
       names: rows of `checkpoints.names` for variables that BERT has not.
@@ -217,15 +218,15 @@ class Transformer:
         return Embeddings(self.config, initializer, **kwargs)
 
     def block(self, number: int, initializer, **kwargs):
-        """Return the block of a number, from 0; called as `TransformerBlock` is."""
+        """Return block `number`, counted from 0; it is called as `TransformerBlock` is."""
         return TransformerBlock(self.config, initializer, **kwargs)
 
     def last_norm(self, **kwargs):
-        """Return the normalisation behind the last block; None: there is none, as in BERT."""
+        """Return the normalisation behind the last block, or None as in BERT."""
         return None
 
     def pooler(self, initializer, activation="tanh", **kwargs):
-        """Return the dense layer on the summary token's vector; None: there is none."""
+        """Return the dense layer on the summary token's vector, or None."""
         width, policy = self.config.hidden_size, kwargs["dtype"]
         options = {"kind": keras.layers.Dense, "activation": activation}
         return dense(width, width, initializer, policy, kwargs["name"], **options)
@@ -293,10 +294,12 @@ class LayerNorm(keras.layers.Layer):
 
 
 def softmax(scores):
-    """Return weights of attention, over the last axis, same dtype. XLA would take exponentials and
-    sums in bfloat16; in float32 they are nearer to the truth. On an H200 attention, forward and
-    backward, then took 12% less to 3% more time at seven of eight shapes, 42% more at 2/128 and
-    length 512 (benchmarks/results/gpu)."""
+    """Return the weights of attention, over the last axis, in the scores' dtype.
+
+    XLA would take exponentials and sums in bfloat16; in float32 they are nearer to the truth. On an
+    H200, attention forward and backward then took 12% less to 3% more time at seven of eight
+    shapes, and 42% more at 2/128 and length 512 (benchmarks/results/gpu).
+    """
     if keras.backend.backend() == "tensorflow":  # has a kernel of its own
         return ops.softmax(scores, axis=-1)
     return ops.cast(ops.softmax(ops.cast(scores, "float32"), axis=-1), scores.dtype)
@@ -321,14 +324,14 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
 
 
 def bias_of(allowed, dtype: str):
-    """Return a bias of attention scores, from whether a token may look."""
+    """Return the bias of attention scores: 0 where `allowed`, `MASKED_SCORE` elsewhere."""
     return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
 
 
 def gather_positions(sequence, positions):
     """Return the vectors at some positions of each row: [B, L, H], int32 [B, P] -> [B, P, H]."""
     if keras.backend.backend() == "jax":
-        # So XLA sees that a row's vectors are its own: devices that share a batch send none.
+        # XLA sees that each row reads its own vectors, so devices that share a batch send none.
         return ops.take_along_axis(sequence, positions[:, :, None], axis=1)
     batch, length, width = ops.shape(sequence)
     positions = ops.convert_to_tensor(positions, "int32")  # PyTorch adds no array to a tensor

@@ -37,8 +37,7 @@ def cross_entropy(logits, labels):
 
 
 def binary_cross_entropy(logits, labels):
-    """Return the same of two classes, one with the logit 0: [...], 0 and 1 [...] -> float32
-    [...]."""
+    """Return the sigmoid cross entropy: logits [...], labels 0 or 1 [...] -> float32 [...]."""
     logits, labels = (ops.cast(x, "float32") for x in (logits, labels))
     return ops.softplus(logits) - labels * logits
 
@@ -57,7 +56,7 @@ def correct(logits, labels):
 def row_weights(batch, labels):
     """Return float32 [B]: the batch's `example_weights` (0 marks padding rows), or ones.
 
-    A tagger may be given one a token, [B, L].
+    A tagger may be given a weight for each token, [B, L].
     """
     if "example_weights" in batch:
         return ops.cast(batch["example_weights"], "float32")
@@ -71,7 +70,7 @@ class ModelWithLosses(keras.Model):
 
     - `loss_terms(batch, outputs)` -> {name: (sum, weight)}. The loss is the sum over the terms of
       sum / weight, each times its entry in `loss_weights`.
-    - `metric_terms(batch, outputs)` -> {name: (sum, weight)} of what is reported besides.
+    - `metric_terms(batch, outputs)` -> {name: (sum, weight)} of further metrics.
 
     Batches are dictionaries that hold labels and inputs together; `fit` takes a dataset of them, or
     inputs and labels as arrays: `fit(tokenizer(texts), labels)`. `sample_weight` and `class_weight`
@@ -80,22 +79,22 @@ class ModelWithLosses(keras.Model):
 
     # The fields of a batch that `y` of `fit` stands for.
     label_names: tuple[str, ...] = ()
-    # Added to the weight of a term where it is divided by: once, after everything is summed.
+    # Added to the weight of a term once, after everything is summed and before the division.
     loss_epsilons: dict[str, float] = {}
     # Factor of a term's mean in the loss; 1 where it is not named.
     loss_weights: dict[str, float] = {}
-    # Options of it that a call may be given anew.
+    # Options that a call may be given anew.
     call_options: tuple[str, ...] = ()
     # True where a model folder can hold it.
     has_folder = True
 
     @property
     def read_only(self) -> list:
-        """Variables that it reads and that are not its own: neither trained nor saved with it."""
+        """Variables of other models that it reads; they are neither trained nor saved with it."""
         return []
 
     def input_specs(self) -> dict[str, keras.InputSpec]:
-        """{field of a batch that it reads: type and shape}, where a size may be None."""
+        """Return {field of a batch: type and shape} of the fields it reads; a size may be None."""
         raise NotImplementedError
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
@@ -104,15 +103,15 @@ class ModelWithLosses(keras.Model):
         return super().export(filepath, *args, input_signature=signature, **kwargs)
 
     def kept(self):
-        """Return what is saved of it: itself, or without what only its training needs."""
+        """Return the model to save: itself, or itself without what only its training needs."""
         return self
 
     def pad(self, batch: dict, rows: int) -> None:
         """Set the weights of padding in a batch of numpy arrays to 0, in place.
 
         Args:
-          batch: with "example_weights"; the arrays are its own.
-          rows: those behind so many are padding.
+          batch: with "example_weights"; no other batch shares its arrays.
+          rows: number of rows that are not padding; they come first.
         """
         batch["example_weights"][rows:] = 0
 
@@ -123,7 +122,7 @@ class ModelWithLosses(keras.Model):
         return {}
 
     def step_seed(self, training, seed):
-        """Return the seed of a call, None outside training; of none the next of the model's own."""
+        """Return the seed of a call: None outside training, the next of the model's own if none."""
         if training and seed is None:
             return next_seed(self.seed_generator)
         return seed if training else None

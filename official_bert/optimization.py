@@ -75,8 +75,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 class BertAdamW(keras.optimizers.Optimizer):
     """The optimiser described above; on every backend.
 
-    Under tf.distribute too, the gradient that is clipped is that of the whole batch. A loop of
-    one's own that has summed the gradients already calls `apply_reduced`.
+    Under tf.distribute too, the gradient of the whole batch is clipped. A custom loop that has
+    already summed the gradients calls `apply_reduced`.
 
     Args:
       learning_rate: float or schedule.
@@ -84,9 +84,9 @@ class BertAdamW(keras.optimizers.Optimizer):
       beta_1, beta_2, epsilon: of Adam.
       clip_norm: largest global norm of the gradient; None for no clipping.
       bias_correction: divide m by 1 - beta_1^t and v by 1 - beta_2^t, as Adam does (RoBERTa).
-      layer_decay: the rate of each block is so many times that of the block above it, as ELECTRA
-        fine-tunes (0.8) and ULMFiT (1 / 2.6); what is above the blocks has the full rate, the
-        embeddings the lowest.
+      layer_decay: factor from a block's rate to the rate of the block below it: 0.8 where ELECTRA
+        is fine-tuned, 1 / 2.6 in ULMFiT. Layers above the blocks have the full rate, the embeddings
+        the lowest.
     """
 
     _options = ("beta_1", "beta_2", "epsilon", "clip_norm", "layer_decay", "bias_correction")
@@ -125,12 +125,12 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.decays = [self.weight_decay_rate if is_decayed(v) else 0.0 for v in variables]
 
     def apply(self, grads, trainable_variables=None):
-        """One step of `fit`, with the gradients of one replica."""
+        """Take one step of `fit`, with the gradients of one replica."""
         super().apply([dense(gradient) for gradient in grads], trainable_variables)
 
     def _clip_gradients(self, grads):
-        # Keras clips on each replica and sums afterwards. Here the sum is clipped, and divided for
-        # the sum that Keras will make of it.
+        # Keras clips on each replica and sums afterwards. Here the sum is clipped, then divided by
+        # the number of replicas, since Keras will sum it again.
         clipped = super()._clip_gradients(replicas.summed(grads))
         parts = replicas.count()
         return clipped if parts == 1 else [g / parts for g in clipped]
@@ -163,8 +163,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, learning_rate * update)
 
     def _update(self, gradient, variable, corrected: bool):
-        """Return what goes off a variable, times the rate, by its moments, which take the gradient
-        in."""
+        """Update the moments by the gradient; return what, times the rate, is subtracted."""
         index = self._get_variable_index(variable)
         m, v = self.first_moments[index], self.second_moments[index]
         gradient = ops.cast(gradient, variable.dtype)
@@ -175,7 +174,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         return update + self.decays[index] * variable
 
     def _corrections(self, variable):
-        """Return what divides the two moments in this step, scalars of the variable's dtype."""
+        """Return the bias corrections of both moments, scalars of the variable's dtype."""
         step = ops.cast(self.iterations + 1, variable.dtype)
         return tuple(1 - ops.power(beta, step) for beta in (self.beta_1, self.beta_2))
 
@@ -209,7 +208,7 @@ class BertAdamW(keras.optimizers.Optimizer):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        # An earlier version may have had more options: one that is false says nothing.
+        # A file may hold false options that this version has not: they say nothing.
         known = cls().get_config()
         config = {n: v for n, v in config.items() if v or n in known}
         marks = [name for name in config if name in names("optimizers")]
@@ -250,14 +249,14 @@ SCHEDULES = {"linear": WarmupLinearDecay}
 
 
 def optimizer(name: str, **options):
-    """Return the optimiser of a name of `OPTIMIZERS`, or an extension's that an option marks."""
+    """Return the optimiser with a name in `OPTIMIZERS`, or an extension's if an option marks it."""
     marks = [option for option in options if option in names("optimizers")]
     kind = find("optimizers", marks[0]) if marks else OPTIMIZERS[name]
     return kind(**options)
 
 
 def is_decayed(variable) -> bool:
-    """Return whether a weight is drawn to zero: `NOT_DECAYED` are not."""
+    """Return whether weight decay applies to a variable: not to those in `NOT_DECAYED`."""
     return variable.name.rpartition("_")[2] not in NOT_DECAYED
 
 
@@ -279,9 +278,10 @@ def depths(paths: list[str]) -> list[int]:
 
 
 def dense(gradient):
-    """Sum the rows of one piece: TensorFlow's gradient of a lookup has a row for each token.
+    """Return a gradient as one dense tensor, in which the rows of each piece are summed.
 
-    Until then its norm is another one, and so is what clipping does.
+    TensorFlow's gradient of a lookup has a row for each token. Before the sum its norm is another
+    one, so clipping would differ.
     """
     if gradient is None or keras.backend.backend() != "tensorflow":
         return gradient

@@ -6,8 +6,8 @@
     official_bert.load("bert-base").fill_mask("Paris is the [MASK] of France.")["text"]
 
 Rows of like length share a batch, so that little padding is computed. The weights are those that
-the model has when it is asked. Lengths and truncation are those of training, where the model has
-them in its settings, as when it is served.
+the model has when it is asked. Lengths and truncation are those of training if the model's settings
+hold them, as in serving.
 """
 
 import dataclasses
@@ -48,9 +48,9 @@ def load(
 
     A name is looked up in this order: a folder or checkpoint that lies here, a model of this
     package ("tiny-wikipedia"), a preset that the installed KerasHub lists ("bert_tiny_en_uncased"),
-    the Hugging Face hub ("google-bert/bert-base-uncased", "bert-base-uncased"). The hub is the last
-    so that no name means another model without a network. "hf://OWNER/NAME" is the hub in any case,
-    "NAME@REVISION" a name and its revision in one.
+    the Hugging Face hub ("google-bert/bert-base-uncased", "bert-base-uncased"). The hub comes
+    last, so that no name means another model without a network. "hf://OWNER/NAME" is the hub in any
+    case, "NAME@REVISION" a name and its revision in one.
 
     The GELU form is what the format implies (see the importers); to choose another, import with
     `experiments.convert` first.
@@ -70,7 +70,7 @@ def load(
 
 
 class Model(LoadedModel):
-    """A loaded model that is asked in Python."""
+    """A loaded model whose methods answer texts."""
 
     @classmethod
     def from_loaded(cls, loaded: LoadedModel) -> "Model":
@@ -96,13 +96,13 @@ class Model(LoadedModel):
             of choices for each context.
           batch_size: rows of a batch; answers do not depend on it.
           max_length: tokens of a row; by default as in training. Longer texts are cut, with a
-          warning; passages and taggings are read in windows.
+            warning; passages and taggings are read in windows.
 
         Returns:
           A dictionary a text (for one text, one dictionary), by head: "label", "probabilities"
           {label: share}; "labels" (multi-label); "value" (regression); "answer", "start", "end"
           (characters), "probability"; "choice", "probabilities"; "words", a list of {"word",
-          "label", "start", "end", "probability"}; "output", what is written.
+          "label", "start", "end", "probability"}; "output", the text of a model that writes.
 
         Raises:
           UserError: the model has no fine-tuned head or no vocabulary, or a text is empty.
@@ -143,10 +143,10 @@ class Model(LoadedModel):
           texts: a text or a list of them.
           pooling: "mean" over all tokens, [CLS] and [SEP] too; "cls", the vector of [CLS] (of the
             last token in a left-to-right model); "max", "mean_sqrt_len_tokens", "weightedmean",
-            "lasttoken" of sentence-transformers; "pooler", what the next-sentence head reads. Its
-            vectors are not followed by the folder's further modules.
-          layer: which hidden state, 0 the embeddings and -1 the last layer; another one than the
-            last is pooled alone, too.
+            "lasttoken" of sentence-transformers; "pooler", what the next-sentence head reads.
+            Where it is given, the folder's further modules are left out.
+          layer: which hidden state, 0 the embeddings and -1 the last layer; with any but the last
+            the further modules are left out, too.
           normalize: make the vectors' length 1, so that their product is the cosine; None as the
             folder says.
           batch_size, max_length: as for `predict`.
@@ -158,7 +158,7 @@ class Model(LoadedModel):
 
         Raises:
           UserError: an option is wrong, a text is empty, the model has no vocabulary, or its folder
-            makes vectors as is not done here.
+            makes vectors in a way that is not implemented.
         """
         texts, one = as_texts(texts)
         if pooling is not None:
@@ -212,7 +212,7 @@ class Model(LoadedModel):
     ) -> list[dict[str, Any]]: ...
 
     def fill_mask(self, texts, top_k=5, batch_size=32):
-        """Words for each [MASK] of a text, by the masked language model.
+        """Return the likeliest words for each [MASK] of a text, by the masked language model.
 
         Args:
           texts: a text or a list of them, each with one "[MASK]" or more ("<mask>" where the
@@ -299,7 +299,7 @@ class Model(LoadedModel):
         return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
 
     def _of_tokens(self, texts, pairs, settings, batch_size):
-        """Spans, choices and taggings."""
+        """Return the answers of span, multiple-choice and tagging heads."""
         pairs = text_answers.checked_pairs(self.head, texts, pairs)
         settings.check_for(self.head, self)
         answers = self._answers(self.head, settings)
@@ -329,7 +329,7 @@ class Model(LoadedModel):
         return ServingSettings.from_loaded(self, max_seq_length=max_length)
 
     def _rows(self, texts, pairs, settings):
-        """One row of `sequences.pack` for each text; warns where texts are cut."""
+        """Return a row of `sequences.pack` for each text; warn where texts are cut."""
         rows = self.tokenizer.pack(texts, pairs, settings.max_seq_length, settings.truncation)
         self._warn_of_cuts(sum(row["truncated"] for row in rows), len(rows), settings)
         return rows
@@ -348,7 +348,8 @@ class Model(LoadedModel):
         return self.config.max_position_embeddings
 
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
-        """Run `function` on batches of the rows, the longest first; one {name: array} a row."""
+        """Run `function` on batches of rows, the longest first; return {name: array} of each
+        row."""
         call = self._compiled(key, function, with_masks=_MASKS in rows[0])
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]["input_ids"]))
         found: list[dict] = [{}] * len(rows)
@@ -373,7 +374,7 @@ class Model(LoadedModel):
         return batch
 
     def _compiled(self, key, function, with_masks):
-        """Compile the function: for all lengths where TensorFlow computes, for few with JAX."""
+        """Compile a function: on TensorFlow once for all lengths, on JAX for a few."""
         import keras
 
         made = self.__dict__.setdefault("_graphs", {})
@@ -392,7 +393,7 @@ class Model(LoadedModel):
 
 
 def _few(size: int, most: int) -> int:
-    """Return a size of batches, one of few where JAX computes, and not above the most."""
+    """Return a size for a batch, at most `most`; on JAX rounded up to one of few sizes."""
     import keras
 
     return min(few_sizes(size) if keras.backend.backend() == "jax" else size, most)

@@ -58,7 +58,7 @@ class BertPretrainer(ModelWithLosses):
         self.built = True
 
     def call(self, batch, training=False, seed=None):
-        """Corrupt, encodes, and asks every objective.
+        """Corrupt the batch, encode it, and ask every objective for its outputs.
 
         Args:
           batch: the fields of a pre-training record: input_ids, input_mask, segment_ids int32
@@ -116,8 +116,7 @@ class BertPretrainer(ModelWithLosses):
         return specs
 
     def kept(self):
-        """Return the model without objectives that are not `kept`, and without their layers; the
-        encoder where no objective is left."""
+        """Return the model with its `kept` objectives alone; the encoder where there is none."""
         own = [one for one in self.objectives if one.kept]
         if len(own) == len(self.objectives):
             return self

@@ -18,12 +18,12 @@ from official_bert.backend import place_hash, replicas
 _LAYER_STRIDE = 1_000_003
 _SEED_RANGE = 2**30
 
-# How masks of dropout are drawn; noted in checkpoints, since a run goes on with masks of one kind.
+# How dropout masks are drawn. Checkpoints note it, since a run goes on with masks of one kind.
 MASKS = "hash of the place"
 
-# The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
-# 3 L for its blocks, three each; what stands on it begins beyond the deepest.
-SECOND_ENCODER = 450  # plus what the parts of an encoder have; an extension's, beside the first
+# The numbers that `fold_in` folds into a step's seed. An encoder of L blocks has 0 for its
+# embeddings and 1 to 3 L for its blocks, three each; heads begin beyond the deepest encoder.
+SECOND_ENCODER = 450  # plus an encoder's numbers; for an extension's second encoder
 HEAD_DROPOUT = 900
 FEATURE_DROPOUT = 950  # plus the number of the BiLSTM that reads the vectors
 OF_EXTENSIONS = 980  # to 999: of extensions' objectives

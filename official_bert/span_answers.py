@@ -72,7 +72,7 @@ def answer(
     entries = list(spans)
     null = None
     if may_be_null:
-        # It has one of the n places where it ranks so high, and else one more, as in the original.
+        # It takes one of the n places where it ranks among them, else one more, as in the original.
         starts_and_ends = [(float(start[0]), float(end[0])) for _, start, end in windows]
         null = Span(*min(starts_and_ends, key=sum), "", -1, -1)
         entries.append(null)
@@ -80,7 +80,7 @@ def answer(
         if entries[-1] is not null:
             del entries[n:]
     if not spans:
-        # Like the original, never an empty list: a span that stands for "nothing found".
+        # The list is never empty, as in the original: this span stands for "nothing found".
         entries.insert(0, Span(0.0, 0.0, NOTHING, -1, -1))
     probabilities = shares([span.start_logit + span.end_logit for span in entries])
     prediction = {
@@ -111,8 +111,13 @@ def answer(
 
 
 def official(predictions: list[dict], name: str, may_be_null: bool) -> dict[str, dict]:
-    """Return {file name: what the original writes there, by question id}; `name`: of the answers'
-    file."""
+    """Return {file name: {question id: value}}, as the original writes its files.
+
+    Args:
+      predictions: results of `answer`.
+      name: of the file of answers.
+      may_be_null: whether they are of version 2.0.
+    """
     nothing = "" if may_be_null else NOTHING
     contents = {
         name: {p["id"]: p["text"] or nothing for p in predictions},
@@ -125,15 +130,17 @@ def official(predictions: list[dict], name: str, may_be_null: bool) -> dict[str,
 
 
 def first_words(texts: list[str], or_nothing: bool) -> list[list[str]]:
-    """Return answers that need no model: the first word of every text, the first two, ...; or
-    none."""
+    """Return answers that need no model: each text's first word, its first two, and so on.
+
+    With `or_nothing` the last list answers nothing.
+    """
     lengths = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
     candidates = [[" ".join(text.split()[:length]) for text in texts] for length in lengths]
     return candidates + [[""] * len(texts)] * or_nothing
 
 
 def decide(prediction: dict, threshold: float) -> dict:
-    """Return a version 2.0 prediction decided anew by another threshold."""
+    """Return a version 2.0 prediction, decided again with another threshold."""
     is_null = prediction["null_odds"] > threshold
     text = "" if is_null else prediction["best_text"]
     begin, stop = (-1, -1) if is_null else prediction["best_place"]
@@ -149,7 +156,7 @@ def shares(scores) -> np.ndarray:
 
 
 def _null_odds(null: Span, best: Span | None) -> float:
-    # Without any span, as against the `NOTHING` entry of the n-best list, whose scores are 0.
+    # Without a span it is compared with the `NOTHING` entry of the n-best list, of scores 0.
     return null.start_logit + null.end_logit - (best.start_logit + best.end_logit if best else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""One vector of a text from those of its tokens, or of a long text from those of its windows."""
+"""Pooling: one vector of a text from those of its tokens, or from those of its windows."""
 
 from official_bert.extension import names
 
@@ -6,7 +6,7 @@ POOLINGS = ("mean", "max", "first_last")
 
 
 def of_tokens() -> list[str]:
-    """Return fields of `model.json` by which a classifier reads the vectors of all tokens."""
+    """Return the fields of `model.json` with which a classifier reads all tokens' vectors."""
     return ["mean_pooling", *names("heads")]
 
 

@@ -1,4 +1,4 @@
-"""Arguments of `fit`, `evaluate` and `predict`, checked before Keras turns it into graphs.
+"""Checks of the arguments of `fit`, `evaluate` and `predict`, before Keras builds graphs.
 
 Inside a compiled step a wrong label is an index error of some operation, or no error at all.
 """
@@ -34,7 +34,7 @@ def check(model, x, y) -> None:
 
 
 def check_inputs(x) -> None:
-    """Raise UserError where arrays or lists hold texts, or a mask that is none."""
+    """Raise UserError where arrays or lists hold texts, or where a mask cannot be one."""
     for value in x.values() if isinstance(x, Mapping) else [x]:
         if _holds_texts(value):
             raise UserError(
@@ -46,7 +46,7 @@ def check_inputs(x) -> None:
     mask = np.asarray(x["input_mask"])
     if not ((mask == 0) | (mask == 1)).all():
         raise UserError(f"input_mask must be 0 or 1, but has {mask.min()} to {mask.max()}")
-    # Windows and choices may be fewer than a batch has place for, and so may rows that weigh 0.
+    # Windows, choices and rows of weight 0 may be empty: they fill the batch.
     if mask.ndim == 2 and "example_weights" not in x and not mask.any(axis=1).all():
         row = int(np.flatnonzero(~mask.any(axis=1))[0])
         raise UserError(f"input_mask: row {row} has no token; there is nothing to answer")

@@ -1,8 +1,8 @@
 """The choice between attention's kernels (`pallas_attention`) and plain products.
 
-Kernels are taken by JAX on NVIDIA GPUs since Ampere, in bfloat16, at head widths of 32, 64 and 128.
-All else goes by plain products: TensorFlow, PyTorch, CPUs, TPUs and float32 as a matter of course,
-what a GPU could have had faster with one line that says so.
+JAX takes the kernels on NVIDIA GPUs since Ampere, in bfloat16, at head widths of 32, 64 and 128.
+TensorFlow, PyTorch, CPUs, TPUs and float32 take plain products without a word. A GPU that could
+have had the kernels takes them with one line that says why.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from official_bert.backend import place_hash
 _MESH: contextvars.ContextVar = contextvars.ContextVar("mesh", default=None)
 SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
 AMPERE = 8  # compute capability
-NEAR = 2e-2  # of float32; bfloat16 has 8 bits
+NEAR = 2e-2  # largest relative distance from float32; bfloat16 has 8 bits
 
 
 def context(layer, x, bias, seed):
-    """Return what attention gives before its output projection, [B, L, H]; None: by products.
+    """Return attention's context before the output projection, [B, L, H]; None: use products.
 
     Args:
       layer: `layers.SelfAttention`.
@@ -46,7 +46,9 @@ def context(layer, x, bias, seed):
 
 @contextlib.contextmanager
 def divided(mesh, axis: str):
-    """Say for a block that the rows of a batch are divided along an axis of a JAX mesh.
+    """Declare, inside a block, that a batch's rows are divided along an axis of a JAX mesh.
+
+    XLA divides a product among devices, but not a kernel. Undeclared, a batch is taken to be whole.
 
     XLA divides a product among devices, but not a kernel: what is not said is taken to be whole.
     """
@@ -91,7 +93,7 @@ def query_key_value(layer, x):
 
 
 def products(qkv, bias, seed, rate: float):
-    """Return the same as the kernels by plain products; see `pallas_attention.attention`."""
+    """Compute what the kernels do by plain products; see `pallas_attention.attention`."""
     query, key, value = (ops.transpose(qkv[:, :, i], (0, 2, 1, 3)) for i in range(3))
     scores = ops.matmul(query * query.shape[-1] ** -0.5, ops.transpose(key, (0, 1, 3, 2)))
     weights = ops.softmax(ops.cast(scores + bias[:, None], "float32"), axis=-1)
@@ -141,10 +143,10 @@ def widths() -> tuple[int, ...]:
 
 @functools.cache
 def refusal(length: int, width: int, wide: bool, rate: float) -> str:
-    """Say why the kernels are not taken on this GPU; "" where they are.
+    """Return why the kernels are not taken on this GPU; "" where they are.
 
-    They are compiled and compared with plain products first, at the shape that is asked for and of
-    one row and head: what a driver, a JAX or a GPU cannot do is seen here, not in a step.
+    They are compiled and compared with plain products first, on one row and one head of the length
+    and width asked for. So a failure of driver, JAX or GPU shows here, not in a step.
 
     Args:
       length, width: L and D.
@@ -169,7 +171,7 @@ def refusal(length: int, width: int, wide: bool, rate: float) -> str:
 
 
 def distance(attention, length: int, width: int, wide: bool, rate: float) -> float:
-    """Return how far output and gradient of an attention lie from products in float32, relative.
+    """Return the relative distance of attention's output and gradient from float32 products.
 
     Args:
       attention: function of (qkv, bias, seed, rate), as `pallas_attention.attention`.

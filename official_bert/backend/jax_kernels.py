@@ -1,7 +1,7 @@
 """Rules for JAX behind functions that are written with `keras.ops` elsewhere.
 
-Each says what a backward pass keeps, since on a GPU a step waits for memory; what it saves stands
-beside it (docs/distribution.md), and a test checks that it agrees with the plain formula.
+Each decides what its backward pass keeps, since on a GPU a step waits for memory;
+docs/distribution.md says what that saves. A test checks that each agrees with the plain formula.
 """
 
 import functools
@@ -16,12 +16,12 @@ from official_bert.backend import place_hash
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def dropout(x, rate: float, keys):
-    """Return `randomness.dropout` by a seed's keys; the backward pass draws the mask anew."""
+    """Apply `randomness.dropout` by a seed's keys; the backward pass draws the mask anew."""
     return x * place_hash.factors(x, rate, keys)
 
 
 def _dropout_backward(rate, keys, upstream):
-    # Behind a barrier XLA does not see that the forward pass has drawn the same.
+    # The barrier hides from XLA that the forward pass has drawn the same mask.
     return dropout(upstream, rate, lax.optimization_barrier(keys)), None
 
 
@@ -69,7 +69,7 @@ def _layer_norm_forward(x, gamma, beta, epsilon):
     else:  # both sums in one reading; what float32 loses is far below what x was rounded by
         square = jnp.mean(wide * wide, axis=-1, keepdims=True)
         variance = jnp.maximum(square - mean * mean, 0.0)
-    # Behind barriers these two numbers a row are stored; XLA would make sums of them again.
+    # The barriers make XLA store these two numbers a row; it would compute the sums again.
     mean, scale = lax.optimization_barrier((mean, lax.rsqrt(variance + epsilon)))
     y = ((wide - mean) * scale * gamma + beta).astype(x.dtype)
     return y, (x, gamma, mean, scale)

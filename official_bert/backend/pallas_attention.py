@@ -47,7 +47,7 @@ class Blocks:
     pairs: bool = True
 
 
-# By whether one block holds a whole length: the fastest in benchmarks/results/gpu/2026-11-27.
+# {whether one block holds a whole length: the fastest in benchmarks/results/gpu/2026-11-27}.
 CHOSEN = {True: Blocks(), False: Blocks(forward=(64, 4, 3), by_keys=(32, 4, 2))}
 
 
@@ -110,7 +110,7 @@ class _Part:
         return [draws >= place_hash.threshold(self.rate) for draws in both]
 
     def over(self, body, carry):
-        """Run the loop; of one step without one."""
+        """Run the body over all steps; a single step runs without a loop."""
         return body(0, carry) if self.steps == 1 else lax.fori_loop(0, self.steps, body, carry)
 
     def places(self, first):

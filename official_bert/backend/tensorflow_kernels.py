@@ -21,8 +21,7 @@ def dropout_factors(x, rate: float, seed):
 
 
 def dropout(x, rate: float, seed):
-    """Return `randomness.dropout`: one multiplication forward, one with the same factors
-    backward."""
+    """Apply `randomness.dropout`: one product forward, one with the same factors backward."""
     rows = tf.reshape(x, [-1, tf.shape(x)[-1]])  # of one rank: new shapes trace nothing anew
     factors = tf.stop_gradient(dropout_factors(rows, rate, seed))
     return x * tf.reshape(factors, tf.shape(x))
@@ -56,8 +55,9 @@ def cross_entropy(logits, labels):
 
 
 def dense(x, kernel, bias):
-    """Return x @ kernel + bias, the bias's gradient as a product with ones: [N, H], [H, M], [M] ->
-    [N, M].
+    """Return x @ kernel + bias: [N, H], [H, M], [M] -> [N, M].
+
+    The bias's gradient is a product with ones.
 
     TensorFlow's own sum over rows takes about three times as long in bfloat16.
     """
@@ -92,7 +92,7 @@ def scores_of_table(x, table, bias):
 def gelu(x):
     """Return x * Phi(x), the exact form, with half the passes over memory that autodiff makes.
 
-    In float32 whatever the dtype: a processor turns bfloat16 into it for every operation anyway.
+    It is computed in float32 whatever the dtype, since a CPU converts bfloat16 for each operation.
     """
     dtype = x.dtype
     x = tf.cast(x, tf.float32)
@@ -142,7 +142,7 @@ def layer_norm(x, gamma, beta, epsilon: float):
 def adamw(
     variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilon, first=1.0, second=1.0
 ) -> None:
-    """AdamW in place, by TensorFlow's fused Adam kernel.
+    """Update a variable by AdamW in place, with TensorFlow's fused Adam kernel.
 
     The kernel scales the learning rate by sqrt(1 - beta_2^t) / (1 - beta_1^t); zeros for both
     powers make that 1. Decay comes first: both parts of the update read the old weight, and

@@ -1,13 +1,13 @@
 """LSTMs over whole texts for training on TensorFlow (measured in benchmarks/README.md).
 
 Keras' LSTM makes all of a token's products when it comes to the token, once for each direction,
-and so does the gradient of that loop. Here the input's products are made for all tokens at once,
-both directions share one loop, and so do the gradients, which leave those of the weights to two
-products at the end. Only what depends on the token before stays in a loop.
+and so does the gradient of that loop. Here the products with the input are made for all tokens at
+once. Both directions share one loop, and their gradients share another; the gradients of the
+weights are two products at the end. Only what depends on the token before stays in a loop.
 
 L is the length of the texts, B their number, I the width of a token's vector, U that of an LSTM, D
-the number of LSTMs side by side. A kernel's gates come in Keras' order: what enters, what stays,
-what is new, what leaves. Everything is computed in float32.
+the number of LSTMs side by side. A kernel's gates come in Keras' order: input gate, forget gate,
+new cell, output gate. Everything is computed in float32.
 """
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ from official_bert.backend.tensorflow_kernels import dense
 
 
 def on_processors() -> bool:
-    """Return whether no accelerator is in use, which has LSTMs of its own."""
+    """Return whether TensorFlow sees CPUs alone; accelerators have LSTMs of their own."""
     return {device.device_type for device in tf.config.list_logical_devices()} == {"CPU"}
 
 
@@ -31,10 +31,10 @@ def bidirectional_lstm(x, mask, forward, backward):
     """Compute what `keras.layers.Bidirectional` does: [B, L, I], bool [B, L] -> [B, L, 2 U].
 
     Args:
-      mask: its ones stand together in every row; where it is 0, so is the output.
+      mask: its ones stand together in every row; where it is 0, the output is 0.
       forward, backward: Keras' LSTM cells of the two directions.
     """
-    # A text is read from either end with its first token at the front; what follows is not kept.
+    # Each direction reads its first real token first; outputs behind the last are not kept.
     count = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
     end = tf.reduce_max(tf.where(mask, tf.range(1, tf.shape(x)[1] + 1), 0), axis=1)  # both [B]
 
@@ -63,8 +63,7 @@ def _gates_of_input(x, kernel, bias):
 
 
 def _reordered(weights):
-    """Return float32 weights with the three gates that sigmoids make in front, what is new
-    behind."""
+    """Return float32 weights with the three sigmoid gates first, the new cell's last."""
     entering, staying, new, leaving = tf.split(tf.cast(weights, tf.float32), 4, axis=-1)
     return tf.concat([entering, staying, leaving, new], axis=-1)
 
@@ -135,8 +134,7 @@ def _recurrent(gates_of_input, kernel):
 
 
 def _loop(turns, body, state, widths):
-    """Stack by turn the tensors, of the widths, that body(turn, state) -> (state, written)
-    writes."""
+    """Run body(turn, state) -> (state, written) for all turns; return what it wrote, stacked."""
     count, batch = state[0].shape[:2]
     arrays = [tf.TensorArray(tf.float32, turns, element_shape=[count, batch, w]) for w in widths]
 

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 def import_tensorflow() -> None:
     """Import TensorFlow without the notes that its start prints; commands call it first.
 
+    Nothing happens where TensorFlow is not installed, since whoever needs it will say so, or where
+    KERAS_BACKEND names another backend.
+
     Where TensorFlow is not installed this does nothing: whoever needs it will say so. Nor does it
     where KERAS_BACKEND names another one.
     """

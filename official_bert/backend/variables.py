@@ -4,7 +4,7 @@ import numpy as np
 
 
 def array(weights) -> np.ndarray:
-    """Return weights as float32; what is an array stays as it is."""
+    """Return weights as a float32 array; a numpy array is returned as it is."""
     from keras import ops
 
     if isinstance(weights, np.ndarray):
@@ -13,8 +13,10 @@ def array(weights) -> np.ndarray:
 
 
 def query_key_value(attention) -> tuple[np.ndarray, np.ndarray]:
-    """Return one product for queries, keys and values: kernel [H, 3 H] and bias [3 H], in which the
-    query has the scores' factor."""
+    """Return kernel [H, 3 H] and bias [3 H] of one product for queries, keys and values.
+
+    The query's part includes the factor of the attention scores.
+    """
     layers = [
         (attention.query, attention.head_width**-0.5),
         (attention.key, 1),

@@ -1,4 +1,4 @@
-"""Objectives of pre-training: how they are written and checked, and the paper's.
+"""The paper's objectives of pre-training, and how objectives are written and checked.
 
 Configurations and model folders write an objective as its name, "masked_lm", or with options,
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.
@@ -34,8 +34,10 @@ def parse_spec(written: Spec, source: str = "objectives") -> tuple[str, dict[str
 
 
 def check_direction(written: Iterable[Spec], bert: Any, source: str = "objectives") -> None:
-    """Raise UserError where a language model of BERT is not that of a `BertConfig`; other
-    objectives check it when they are built."""
+    """Raise UserError where an objective is the language model of the other direction.
+
+    Other objectives check the direction when they are built.
+    """
     for name in (parse_spec(one)[0] for one in written):
         if name in BertConfig.language_models.values() and name != bert.language_model:
             refuse_direction(name, bert, source)
@@ -55,7 +57,7 @@ def fills_masks(settings: dict[str, Any]) -> bool:
 
 
 def objective(written):
-    """Return the `protocol.Objective` of what is written; an objective is returned as it is.
+    """Return the `protocol.Objective` that is written; an objective is returned as it is.
 
     Raises:
       UserError: there is no such objective, or it has no such option or value.

@@ -44,8 +44,16 @@ class NextToken(MaskedLM):
         return restore_masked_tokens(batch), positions
 
     def _drawn(self, ids, batch, seed, number=PREDICTED_POSITIONS):
-        """Choose the tokens of a row, int32 [B, L - 1], that are predicted: places in it, tokens,
-        and weights, each [B, P]: all, or so many as `fraction` says, drawn with `number`."""
+        """Choose the tokens that are predicted: all, or as many as `fraction` says.
+
+        Args:
+          ids: int32 [B, L - 1], the tokens from the second on.
+          batch: whose `input_mask` tells the padding.
+          seed: of the step, int32 [2]; None outside training, where all are predicted.
+          number: folded into the seed.
+
+        Returns: (places in `ids`, tokens, weights), each [B, P].
+        """
         weights = ops.cast(batch["input_mask"][:, 1:], "float32")
         rows, count = ops.shape(ids)
         positions = ops.broadcast_to(ops.arange(count, dtype="int32"), (rows, count))

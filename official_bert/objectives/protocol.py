@@ -29,14 +29,14 @@ class Objective:
       losses: its loss terms; the first is the one that stands for it in curves and tables.
       metrics: names of its metric terms.
       perplexities: name -> the loss whose exponential it is.
-      majorities: name -> the record's field of two labels, of which always giving the more frequent
-        one has this accuracy.
+      majorities: name of a metric -> a record's field of two labels; the metric is the accuracy of
+        always giving the more frequent one.
       direction: the `attention_direction` that it needs, "" where any will do.
       of_pairs: whether it is about how two segments stand to each other; phases of a training
         whose records are too short for pairs leave such objectives out.
       kept: whether a saved model has it; not where it compares the model with another one.
       language_model: whether its head is the language model's.
-      names: rows of `checkpoints.names` for the variables of its head, where BERT has them not.
+      names: rows of `checkpoints.names` for variables of its head that BERT has not.
       reads_attention: whether `call` needs the attention scores among what is encoded.
       read_only: variables of other models that it reads, which are neither trained nor saved.
     """
@@ -77,7 +77,7 @@ class Objective:
         return batch
 
     def encode(self, model, batch, encoded) -> dict:
-        """Add what other encoders make of the batch to what the model's makes of it."""
+        """Return the model's encoding, to which other encoders may add theirs."""
         return encoded
 
     def call(self, model, batch, encoded) -> dict:
@@ -85,7 +85,7 @@ class Objective:
 
         Args:
           batch: of `corrupt`.
-          encoded: what the encoder makes of it, after `encode` of all objectives.
+          encoded: the encoder's outputs, after `encode` of all objectives.
         """
         raise NotImplementedError
 
@@ -101,15 +101,15 @@ class Objective:
         """Set the weights of padding in a batch of numpy arrays to 0, in place.
 
         Args:
-          batch: the fields of pre-training records, of the arrays' own.
-          rows: those behind so many are padding.
+          batch: the fields of pre-training records; no other batch shares its arrays.
+          rows: number of rows that are not padding; they come first.
         """
         for name in {*self.needs}.intersection(batch):
             if name.endswith("_weights"):
                 batch[name][rows:] = 0
 
     def loss_terms(self, batch, outputs) -> dict:
-        """{name: (sum, weight)} for the names of `losses`; `batch` is as the record has it."""
+        """Return {name: (sum, weight)} for the names of `losses`; `batch` is the record's."""
         raise NotImplementedError
 
     def metric_terms(self, batch, outputs) -> dict:
