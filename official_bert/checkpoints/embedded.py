@@ -11,12 +11,14 @@ _FOLDER = Path(__file__).parents[1] / "embedded"
 
 
 def names() -> list[str]:
-    """Return the models there are."""
+    """Return the names of the embedded models."""
     return sorted(path.name for path in _FOLDER.iterdir())
 
 
 def find(model: str | os.PathLike) -> Path:
-    """Return the folder of an embedded model, or the path as it is; what lies here under the name
-    wins."""
+    """Return the folder of an embedded model; any other path is returned as it is.
+
+    Whatever has that name in the working directory comes first.
+    """
     path, inside = Path(model), _FOLDER / model
     return inside if len(path.parts) == 1 and inside.is_dir() and not path.exists() else path

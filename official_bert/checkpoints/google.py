@@ -25,7 +25,7 @@ _LEFT_OUT = (
     (r"^global_step$", "the step counter"),
 )
 
-# Fields of other code that say how its encoder computes -> what BERT's does.
+# Fields in which other code says what its encoder computes -> their values for BERT's encoder.
 _COMPUTES = {
     "add_cross_attention": False,
     "is_decoder": False,
@@ -46,7 +46,7 @@ _KERAS_KERNEL = "dense/kernel"
 def import_google(
     path, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """Return a `resolve.Importer` of TensorFlow 1 checkpoints, without TensorFlow.
+    """Import a TensorFlow 1 checkpoint without TensorFlow, as a `resolve.Importer`.
 
     The path is the folder, or the checkpoint's prefix (`.../bert_model.ckpt`). GELU is what the
     configuration says, else "erf", which the 2018 models were trained with. The vocabulary is
@@ -89,8 +89,10 @@ def peek(path: Path):
 
 
 def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
-    """Return a `resolve.Exporter` to `bert_model.ckpt`, `bert_config.json` and `vocab.txt`, for the
-    original's scripts."""
+    """Write `bert_model.ckpt`, `bert_config.json` and `vocab.txt`, as a `resolve.Exporter`.
+
+    The original's scripts read them.
+    """
     import tensorflow as tf
 
     from official_bert.tokenization.library.own_json import as_own
@@ -138,8 +140,7 @@ def config_path(folder: Path) -> Path:
 
 
 def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, list[str]]:
-    """Read the encoder's configuration, and a remark on the file's other fields, which belong to
-    scripts.
+    """Read the encoder's configuration, and a remark on fields that belong to scripts.
 
     Raises:
       UserError: a field is missing or wrong, or the encoder computes what BERT's does not.

@@ -1,9 +1,10 @@
-"""Reading in a process of its own, for files whose reader is C or C++ code that a stranger's bytes
-may keep busy for ever, or lead to take all memory or to crash.
+"""Files of strangers whose readers are C or C++ code are read in a process of their own.
 
-The process has limits, in proportion to the file, of processor time, memory (on Linux) and what it
-writes; it ends with the call, after Ctrl-C too. Its result comes back as a safetensors file. It
-keeps mishaps away; it is not a sandbox against code that a file brings along.
+Such a file may keep its reader busy for ever, take all memory, or crash it.
+
+The process has limits of processor time, of memory (on Linux) and of bytes to write, in proportion
+to the file. It ends with the call, after Ctrl-C too. Its result comes back as a safetensors file.
+It keeps mishaps away; it is not a sandbox against code that a file brings along.
 """
 
 import contextlib
@@ -21,10 +22,10 @@ import numpy as np
 
 from official_bert.common.errors import UserError
 
-_SECONDS, _BYTES_PER_SECOND = 60, 5_000_000  # of processor time; disks of networks take more
+_SECONDS, _BYTES_PER_SECOND = 60, 5_000_000  # of processor time; network disks take more
 _MEMORY, _TIMES = 1 << 29, 6  # above what the libraries take; a file's arrays, and copies of them
 _RESULT, _ERROR, _NOISE = "arrays.safetensors", "error.txt", "stderr.txt"
-# A thread of a library reserves much more memory than it uses; no device is needed to read a file.
+# Threads of a library reserve much more memory than they use; reading a file needs no device.
 _FEW_THREADS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -41,7 +42,7 @@ def arrays(
     Args:
       reader: "module:function" of the path, which returns arrays by name, of numpy's own types.
       path: the file.
-      library: what the function imports, which is in memory before the limits count.
+      library: module that the function imports; it is loaded before the limits count.
       seconds: of processor time; by default in proportion to the file.
 
     Raises:
@@ -93,7 +94,7 @@ def _reason(code: int | None, seconds: int) -> str:
 
 
 def _read_here(reader: str, path: str, library: str, folder: str, seconds: str, size: str) -> None:
-    """Read the file in the process of its own."""
+    """Read the file and write its arrays, inside the guarded process."""
     from safetensors.numpy import save_file
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits for C code to return
@@ -107,7 +108,7 @@ def _read_here(reader: str, path: str, library: str, folder: str, seconds: str, 
         save_file(contiguous, Path(folder, _RESULT))
     except UserError as error:
         reason = str(error)
-    except Exception as error:  # of damage libraries make every kind of exception
+    except Exception as error:  # libraries raise every kind of exception for damage
         text = str(error).strip() or type(error).__name__
         reason = f"{path}: cannot be read ({text.splitlines()[0][:500]}); the file is damaged"
     else:
@@ -121,12 +122,12 @@ def _limit(seconds: int, size: int) -> None:
     spent = int(used.ru_utime + used.ru_stime) + 1
     limits = {"RLIMIT_CPU": spent + seconds, "RLIMIT_CORE": 0}
     limits["RLIMIT_FSIZE"] = _MEMORY + _TIMES * size
-    with contextlib.suppress(OSError):  # where there is no /proc there is no such limit either
+    with contextlib.suppress(OSError):  # without /proc the memory has no limit
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limits["RLIMIT_AS"] = pages * resource.getpagesize() + _MEMORY + _TIMES * size
     for name, most in limits.items():
         with contextlib.suppress(OSError, ValueError):  # a limit that is lower already
-            # The first ends it by a signal of its own (SIGXCPU), the second by SIGKILL.
+            # At the soft limit the process gets SIGXCPU, at the hard one SIGKILL.
             resource.setrlimit(getattr(resource, name), (most, most + 1))
 
 

@@ -1,7 +1,7 @@
 """HDF5 files of KerasHub's presets and ELMo, read in a guarded process.
 
-The library's own code follows whatever a file says. Its Python part finds the arrays here; links,
-and arrays that lie in other files, are not read.
+HDF5's own code follows whatever a file says. Here its Python library finds the arrays; links, and
+arrays that lie in other files, are not read.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
 
 def read_unguarded(path: str) -> dict[str, np.ndarray]:
-    """Return the same, in this process."""
+    """Read the arrays as `read` does, but in this process."""
     import h5py
 
     found, size = {}, os.path.getsize(path)
@@ -50,7 +50,7 @@ def read_unguarded(path: str) -> dict[str, np.ndarray]:
 
 @contextlib.contextmanager
 def written(arrays: dict[str, np.ndarray], source: str | os.PathLike) -> Iterator[str]:
-    """Return the path of a temporary file of Keras's format with these arrays, and nothing else.
+    """Yield the path of a temporary file of Keras's format that holds these arrays alone.
 
     Raises:
       UserError: no file can have arrays of such names; `source` is where they came from.
@@ -69,5 +69,5 @@ def written(arrays: dict[str, np.ndarray], source: str | os.PathLike) -> Iterato
 
 
 def _widened(array: np.ndarray) -> np.ndarray:
-    """Return float32 of bfloat16, which is the upper half of its bits."""
+    """Return float32 from bfloat16, which is the upper half of a float32's bits."""
     return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)

@@ -18,13 +18,12 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
 CHECKSUMS = "checksums"
-_MOST_LAYERS = 512  # that may share their weights, so that no file of theirs is large
+_MOST_LAYERS = 512  # layers may share weights: a small file could ask for any number
 _MOST_TIMES = 4  # a model may be so many times as large as its weights file
 
 
 def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return `fields` and, under "checksums", the CRC-32C of all other files below the folder and
-    of them.
+    """Return `fields` with "checksums" added: the CRC-32C of the folder's files and of `fields`.
 
     Args:
       folder: the folder, complete but for the JSON file that the fields are for.
@@ -78,11 +77,11 @@ def check_size(
 ) -> None:
     """Compare the size of the model that a configuration asks for with that of its weights.
 
-    Called before anything is built: a few bytes of JSON could otherwise ask for all memory.
+    It is called before anything is built: a few bytes of JSON could otherwise ask for all memory.
 
     Args:
       config, settings: as in `model_folder.build`.
-      numbers: how many the weights have.
+      numbers: how many numbers the weights have.
 
     Raises:
       UserError: the model would be several times as large.
@@ -102,7 +101,7 @@ def check_size(
 
 
 def check_type(name: str, what: str, source: str | os.PathLike) -> None:
-    """Check that numbers of the type called `name` can be a model's weights as they are.
+    """Check that tensors of a type, such as "float16", can be a model's weights as they are.
 
     Raises:
       UserError: they are whole numbers or of eight bits (a quantised model's, which mean nothing
@@ -121,7 +120,7 @@ def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> Non
     Raises:
       UserError: a number is infinite or none (NaN): such a model answers nothing but NaN.
     """
-    # The least and the largest number are NaN where any is: no temporary array of truth values.
+    # Minimum and maximum are NaN where any number is; so no temporary array of bools is needed.
     if array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
         raise UserError(f"{source}: {name} holds numbers that are infinite or NaN")
 

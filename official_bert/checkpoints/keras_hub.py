@@ -42,7 +42,7 @@ _TOKENIZER = "tokenizer.json"
 def import_keras_hub(
     preset, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """Return a `resolve.Importer` of KerasHub's presets.
+    """Import a preset of KerasHub, as a `resolve.Importer`.
 
     A preset is a folder that `save_to_preset` wrote, or a name such as "bert_tiny_en_uncased",
     which KerasHub downloads. It has no head. GELU is what KerasHub computes; "erf" is for a BERT
@@ -73,7 +73,7 @@ def from_backbone(
     where: str = "backbone",
     **encoder_options,
 ) -> LoadedModel:
-    """Return the same as `import_keras_hub` from a backbone of `keras_hub.models` in memory."""
+    """Import a backbone of `keras_hub.models` in memory, as `import_keras_hub` does a preset."""
     import keras
 
     check_choice("head", head or "none", ("none", "pretraining"))
@@ -98,8 +98,7 @@ def from_backbone(
 
 
 def to_backbone(model):
-    """Return the backbone of `keras_hub.models` that computes the model's encoder, with its
-    weights.
+    """Return the backbone of `keras_hub.models` that computes a model's encoder, with weights.
 
     Raises:
       UserError: KerasHub's backbone cannot compute what this encoder computes.
@@ -124,8 +123,10 @@ def to_backbone(model):
 
 
 def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
-    """Return a `resolve.Exporter` to a preset, for `Backbone.from_preset(folder)` and
-    `Tokenizer.from_preset(folder)`."""
+    """Write a preset, as a `resolve.Exporter`.
+
+    `Backbone.from_preset(folder)` and `Tokenizer.from_preset(folder)` read it.
+    """
     model = model_folder.kept(model)
     backbone = to_backbone(model)
     name = type(backbone).__name__
@@ -136,7 +137,7 @@ def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -
     except UserError as error:
         notes.append(f"no tokeniser was written: {error}")
         tokenizer = None
-    # Where the disk is full, HDF5 takes the process with it: what it needs is made sure of before.
+    # HDF5 ends the process where the disk is full, so its space is reserved before.
     size = model_folder.size_of(model) + 4096 * len(model.weights) + (1 << 20)
     with atomic_folder(folder, overwrite, size) as temporary:
         backbone.save_to_preset(str(temporary))
@@ -159,7 +160,7 @@ def is_preset_folder(folder: str | os.PathLike) -> bool:
 def preset_names() -> list[str]:
     """Return presets of BERT and its successors that the installed KerasHub can download.
 
-    They stand in KerasHub's sources, which are read: to import it takes many seconds.
+    The names are read from KerasHub's sources, since importing it takes many seconds.
     """
     spec = importlib.util.find_spec("keras_hub")
     names: set[str] = set()
@@ -174,8 +175,10 @@ def preset_names() -> list[str]:
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
-    """Return a folder's weights, after a look at what KerasHub would believe: the class and its
-    size."""
+    """Return the weights in a folder, once its class and its size are checked.
+
+    KerasHub would believe both.
+    """
     path, weights = folder / "config.json", folder / "model.weights.h5"
     fields = _object_of(path, *members.backbones())
     kind, shape = members.backbones()[fields["class_name"]], field(fields, "config", dict, path)
@@ -192,7 +195,7 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
 
 
 def _object_of(path: Path, *expected: str) -> dict:
-    """Read a JSON file of Keras about an object, which must be of one of KerasHub's classes."""
+    """Read Keras' JSON description of an object of one of the expected classes of KerasHub."""
     fields = read_json(path)
     name = field(fields, "class_name", str, path)
     module = field(fields, "module", str, path) if fields.get("module") is not None else ""
@@ -224,7 +227,7 @@ def _backbone_variables(backbone, kind: Backbone) -> dict:
 
 
 def _their_tokenizer(tokenizer: Tokenizer, kind: Backbone):
-    """Return KerasHub's tokeniser with the vocabulary of ours, which is of its kind."""
+    """Return KerasHub's tokeniser of that kind, with our tokeniser's vocabulary."""
     import keras_hub
 
     make = getattr(keras_hub.models, kind.tokenizer)
@@ -249,8 +252,8 @@ def _our_tokenizer(
     Args:
       backbone: whose tokeniser it is.
       vocab: another vocabulary file.
-      do_lower_case: None as the preset says; ALBERT's says nothing, and a vocabulary without a
-        capital letter is of texts in lower case.
+      do_lower_case: None as the preset says. ALBERT's says nothing: there, text is lower-cased
+        where the vocabulary has no capital letter.
 
     Raises:
       UserError: the tokeniser is damaged, of another kind, or lacks a special token.

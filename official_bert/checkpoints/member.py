@@ -1,7 +1,7 @@
-"""The description of BERT and of each successor as other libraries have it, told in BERT's names.
+"""Descriptions of BERT and its successors in other libraries, by BERT's names.
 
-A member differs from BERT in a few fields and in what its tensors are called. Its file says both;
-`checkpoints` asks whichever member it has (`members`). Needs neither Keras nor TensorFlow.
+A member differs from BERT in a few fields and in the names of its tensors. Its class says both, and
+`checkpoints` asks it (`members`). This needs neither Keras nor TensorFlow.
 """
 
 import dataclasses
@@ -30,25 +30,25 @@ TANH = {"gelu_form": "tanh", "layer_norm_eps": 1e-12}
 
 @dataclasses.dataclass(frozen=True)
 class Backbone:
-    """KerasHub's backbone.
+    """KerasHub's backbone of a member.
 
     Attributes:
       name: of its class.
       fields: name in `BertConfig` -> argument of the backbone.
-      computes: what it computes and has no argument for: values of `BertConfig`.
+      computes: fields of `BertConfig` that it has no argument for -> the values it computes with.
       tokenizer: the class of its tokeniser.
-      fits: whether it computes an encoder of a shape, but for what `computes` says, unless one
-        before it does (`members.backbone_of`).
-      rank: the lower is asked first whether it fits; BERT's is the last.
+      fits: function of a shape: whether it computes such an encoder, apart from `computes`. The
+        first backbone that fits is taken (`members.backbone_of`).
+      rank: backbones of lower rank are asked first; BERT's is the last.
       pooler: activation that its pooler must have; "": it has none, or keeps random values.
-      renames: (regular expression, what BERT's backbone calls it) of names of its variables.
-      one_segment: whether the row of the one segment is added to those of the positions.
+      renames: (regular expression of its variables' names, the name in BERT's backbone) pairs.
+      one_segment: whether the one segment's row is added to the rows of positions on export.
       pieces: the kind of its tokeniser, see `tokenization.tokenizer_class`.
       check_preset: function of the folder of a preset, which raises UserError where files of its
         tokeniser are damaged.
       tokenizer_from: function of (KerasHub's tokeniser, its place, do_lower_case) -> ours.
       tokenizer_to: function of (KerasHub's class, our tokeniser) -> KerasHub's.
-      note: what to say of the tokeniser that was written.
+      note: remark for the user on the tokeniser that was written.
     """
 
     name: str
@@ -80,26 +80,28 @@ class Backbone:
 
 
 class Member:
-    """BERT as `transformers` has it; a successor says what is different.
+    """BERT as `transformers` has it; a subclass says how a successor differs.
 
     Attributes:
       name: its model_type.
       classes: how its classes begin.
       prefix: of its encoder's tensors, where BERT has "bert".
-      renames: (its fragment of a tensor's name, BERT's) pairs, in this order in both directions;
-        "{}" stands for a number, and what does not begin with "." begins the name.
-      head_renames: head -> further pairs, which only classes with it have.
-      dense: activation of the dense layer between encoder and classifier; where it is not "tanh"
-        the encoder alone has no such layer.
-      unused_positions: rows before the first position that is used.
+      renames: (fragment of its tensors' names, BERT's fragment) pairs, in this order in both
+        directions. "{}" stands for a number; a fragment matches at the beginning of a name unless
+        it begins with ".".
+      head_renames: head -> further pairs, for classes with that head only.
+      dense: activation of the dense layer between encoder and classifier; where it is not "tanh",
+        the encoder without a classifier has no such layer.
+      unused_positions: rows of the position table before the first that is used.
       tokenizer: the kind of its tokeniser, see `tokenization.tokenizer_class`.
-      sign: regular expression of what begins the name, or a part of it, of its tensors only.
-      anchor: ends the name of the one tensor that each has: its token table.
+      sign: regular expression; the beginning of a tensor's name, or of a part of it, that only this
+        member has.
+      anchor: end of the name of the token table, which every encoder has once.
       backbone: KerasHub's; None where it has none.
-      rank: the lower is asked first whether it fits an encoder; BERT is the last.
+      rank: members of lower rank are asked first whether they fit an encoder; BERT is the last.
       own_words: whether its language-model head has tensors beside the token table.
       own_heads: whether classes for fine-tuning compute what ours do.
-      pretraining_parts: how tensors begin, by BERT's names, that only its class for pre-training
+      pretraining_parts: prefixes, in BERT's names, of tensors that only its class for pre-training
         stores.
     """
 
@@ -119,7 +121,7 @@ class Member:
     pretraining_parts: tuple[str, ...] = ()
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
-        """Return the fields of BERT's config.json that differ from its own, as `read` does.
+        """Return the fields of BERT's config.json that differ from its own: `read`, with errors.
 
         Raises:
           UserError: a field is missing or of the wrong type.
@@ -134,35 +136,38 @@ class Member:
         return {}
 
     def their_config(self, fields: dict[str, Any], config: BertConfig) -> dict[str, Any]:
-        """Return the reverse: its config.json from what it would be for BERT."""
+        """Return its config.json, made from the one that BERT would have; `read` reversed."""
         return fields
 
     def fits(self, config: BertConfig, has_word_pieces: bool) -> bool:
-        """Return whether an encoder of this shape goes out as this member, unless one before it
-        does."""
+        """Return whether an encoder of this shape can be exported as this member.
+
+        Members of lower rank are asked before.
+        """
         return True
 
     def needed(self, config: BertConfig, objectives: list[str]) -> dict[str, Any]:
-        """Return fields that it has with one value only; `objectives` are those of the model to
-        export."""
+        """Return {field: the only value that it may have for this member}.
+
+        `objectives` are those of the model to export.
+        """
         return {"attention_direction": "bidirectional"}
 
     def pretraining_class(self, objectives: list[str]) -> str | None:
-        """Return the end of the name of the class that has the heads of these objectives."""
+        """Return the end of the name of the class with the heads of these objectives, or None."""
         return "ForMaskedLM" if "masked_lm" in objectives else None
 
     def objectives(self, names: Mapping[str, str], found: list[str]) -> list[str]:
         """Return the objectives whose heads a folder holds.
 
         Args:
-          names: of `table_names`.
-          found: those of BERT that it holds.
+          names: the result of `table_names`.
+          found: BERT's objectives whose heads it holds.
         """
         return found
 
     def table_names(self, stored: Iterable[str]) -> dict[str, str]:
-        """Return {BERT's name: name in the file, or that without what `transfer.rooted` takes
-        off}."""
+        """Return {BERT's name: stored name}, from names as `transfer.rooted` returns them."""
         bare = not any(name.startswith(f"{self.prefix}.") for name in stored)
         return {self._berts(name, bare): name for name in stored}
 
@@ -170,15 +175,15 @@ class Member:
         """Return `read` without the rows of positions that are never used.
 
         Args:
-          read: gives the array of a stored name.
-          stored: of `table_names`.
-          fields: of config.json.
+          read: returns the array with a stored name.
+          stored: the result of `table_names`.
+          fields: the contents of config.json.
         """
         positions = stored.get(POSITIONS)
         return lambda name: read(name)[self.unused_positions :] if name == positions else read(name)
 
     def own_tensors(self, found: Mapping[str, np.ndarray], head: str) -> dict[str, np.ndarray]:
-        """Return its tensors, from a model's with a head of ours by BERT's names."""
+        """Return {its name: array} from {BERT's name: array}, for a model with one of our heads."""
         written = {}
         for name, array in found.items():
             if name == POSITIONS and self.unused_positions:
@@ -195,7 +200,7 @@ class Member:
         # An encoder alone is stored without the prefix.
         bare = bare and name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
         name = f"bert.{name}" if bare else re.sub(rf"^{self.prefix}\.", "bert.", name)
-        # The oldest files call the parameters of LayerNorm so.
+        # The oldest files have these names for LayerNorm's parameters.
         name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
         name = name.replace("LayerNorm.beta", "LayerNorm.bias")
         of_heads = (pair for pairs in self.head_renames.values() for pair in pairs)

@@ -1,4 +1,4 @@
-"""BERT and its successors: which of them a shape is, in the eyes of `transformers` and KerasHub.
+"""The family of BERT: which member an encoder is to `transformers` and to KerasHub.
 
 BERT is described here, a successor in its folder (`official_bert.extension`).
 """
@@ -12,7 +12,7 @@ _BERT = Member()
 
 
 def known() -> list[str]:
-    """Return the values of `model_type` that are read."""
+    """Return the values of `model_type` that can be read."""
     return [_BERT.name, *names("members")]
 
 
@@ -31,12 +31,12 @@ def members() -> list[Member]:
 
 
 def pretraining_parts() -> set[str]:
-    """Return how tensors begin that only classes for pre-training store."""
+    """Return prefixes of tensors that only classes for pre-training store."""
     return {name for one in members() for name in one.pretraining_parts}
 
 
 def member_of(config: BertConfig, has_word_pieces: bool) -> Member:
-    """Return the member of the family that an encoder of this shape is exported as."""
+    """Return the member of the family as which an encoder of this shape is exported."""
     ranked = sorted(members(), key=lambda one: one.rank)
     return next(one for one in ranked if one.fits(config, has_word_pieces))
 

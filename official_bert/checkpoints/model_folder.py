@@ -38,7 +38,7 @@ HEADS = ("none", "pretraining", *FINE_TUNED)  # of BERT
 
 @dataclasses.dataclass
 class LoadedModel:
-    """A model with all that belongs to it; `predict.Model` is one that answers.
+    """A model with everything that belongs to it; `predict.Model` adds methods that answer.
 
     Attributes:
       config: the encoder's `BertConfig`.
@@ -48,7 +48,7 @@ class LoadedModel:
         extension's.
       tokenizer: a `tokenization.Tokenizer`, or None where no vocabulary came with the weights.
       settings: the contents of `model.json`: labels, problem, do_lower_case, lengths, task.
-      vectors: `SentenceVectors`, how `embed` makes vectors; None where nothing says it.
+      vectors: `SentenceVectors`, how `embed` makes vectors; None where no file says it.
       report: what an import loaded, left out and kept at its initial value; None when the model
         came from a model folder.
     """
@@ -64,7 +64,7 @@ class LoadedModel:
 
     @property
     def verb(self) -> str:
-        """Return the name of the method of `predict.Model` that asks this model's head."""
+        """Name of the method of `predict.Model` that asks this model's head."""
         if self.head != "pretraining":
             return "embed" if self.head == "none" else "predict"
         return "fill_mask" if self.config.attention_direction == "bidirectional" else "generate"
@@ -88,7 +88,7 @@ def save(
 
     Args:
       model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`. A model that
-      learns from a teacher is written as the student, without objectives that need the teacher.
+        learns from a teacher is written as the student, without objectives that need the teacher.
       tokenizer: the tokeniser of the model, or None to write no vocabulary.
       settings: further fields of `model.json`, such as labels, max_seq_length or task; what the
         model and the tokeniser know themselves (head, num_labels, do_lower_case, ...) is added.
@@ -145,7 +145,7 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     if not path.is_file():
         raise UserError(f"{path}: missing; a model folder needs its weights")
     with contextlib.ExitStack() as stack:
-        shapes, read = safetensors_files.open_all([path], stack)  # of the size that its head says
+        shapes, read = safetensors_files.open_all([path], stack)  # checks the size by the header
         integrity.check_folder(folder, MODEL_FILE, settings)
         settings.pop(integrity.CHECKSUMS, None)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), path)
@@ -162,7 +162,7 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
 
 
 def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
-    """(BertConfig, BertTokenizer or None): what a folder says before its weights are read.
+    """Return (BertConfig, BertTokenizer or None), without reading the weights.
 
     Raises:
       UserError: a file is missing or damaged, or the vocabulary has more entries than the model.
@@ -174,8 +174,7 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
 
 
 def of_run(folder: str | os.PathLike) -> str:
-    """Return advice where a folder of a run or an export stands in the place of a model's; else
-    ""."""
+    """Return advice where a run's or an export's folder is given in place of a model's; else ""."""
     inside = Path(folder) / "model"
     if any((Path(folder) / place / "saved_model.pb").is_file() for place in ("", "1")):
         return " (it holds an export; this asks for the model folder that it was made from)"
@@ -225,7 +224,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
 
 
 def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
-    """Make the encoder and, from `settings["head"]`, the model around it, with initial weights.
+    """Make the encoder, and the model around it that `settings["head"]` names, newly initialised.
 
     Returns:
       (encoder, model); the same object twice for the head "none".
@@ -269,15 +268,14 @@ def describe(model) -> tuple[str, dict[str, Any]]:
 
 
 def kept(model):
-    """Return the part of a model that is saved: all of it but a teacher and the layers that need
-    one."""
+    """Return the part of a model that is saved: all but a teacher and the layers that need it."""
     return model.kept() if hasattr(model, "kept") else model
 
 
 def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
     """Compare the vocabulary with the embedding table.
 
-    More rows than entries is a warning: published checkpoints are sometimes padded. Fewer is an
+    More rows than entries give a warning: published checkpoints are sometimes padded. Fewer are an
     error, because an id beyond the table reads other memory or makes NaN, depending on the device.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Names of each variable in every format, and how it lies there: one table.
+"""One table: the names of each variable in every format, and its layout there.
 
 The first column is the variable's path below the model in this project; `{i}` is the number of the
 block. The others are its names in Google's checkpoints, in Hugging Face's and in KerasHub's
@@ -97,10 +97,10 @@ _NEXT_SENTENCE = _rows(
 class HeadNames(NamedTuple):
     """A fine-tuned head in other libraries, in all of them one dense layer."""
 
-    google: str | None  # how its variables begin; None: the original has no checkpoint of it
-    huggingface: str  # the layer
-    classes: str  # how Hugging Face's classes end that have it
-    outputs: int = 0  # numbers that it gives; 0: one a label
+    google: str | None  # prefix of its variables; None: the original has no checkpoint of it
+    huggingface: str  # name of the layer
+    classes: str  # end of the names of Hugging Face's classes that have it
+    outputs: int = 0  # width of its output; 0: number of labels
 
 
 FINE_TUNED = {
@@ -128,8 +128,10 @@ def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
 
 
 def rows_of(model, head: str) -> list[Names]:
-    """Return the rows of the table for the variables that a model has; what is not BERT's tells its
-    own, the encoder's kind and each objective."""
+    """Return the rows of the table for the variables that a model has.
+
+    Variables that BERT has not are named by the encoder's kind and by each objective.
+    """
     encoder = getattr(model, "encoder", model)
     rows = variable_names(encoder.config.num_blocks, head)
     rows += _rows("encoder", *encoder.kind.names)
@@ -140,14 +142,14 @@ def rows_of(model, head: str) -> list[Names]:
 
 
 def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndarray:
-    """Lay a tensor of another format out as our variable of `shape`; float32.
+    """Convert a tensor of another format to the layout of our variable; float32.
 
     Raises:
       ValueError: its shape cannot be that variable's.
     """
     turned = _is_transposed(format_name, names)
     expected = tuple(shape)[::-1] if turned else tuple(shape)
-    # How KerasHub splits by heads is not known here, the size must do.
+    # KerasHub's split by heads is not known here, so only the size is checked.
     fits = array.size == np.prod(shape) if format_name == "keras_hub" else array.shape == expected
     if not fits:
         raise ValueError(f"has shape {list(array.shape)}, expected {list(expected)}")
@@ -156,7 +158,8 @@ def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndar
 
 
 def from_ours(format_name: str, names: Names, array: np.ndarray) -> np.ndarray:
-    """Lay our variable out as the other format has it (KerasHub: before the split by heads)."""
+    """Convert our variable to the layout of another format (KerasHub's before the split by
+    heads)."""
     return np.ascontiguousarray(array.T if _is_transposed(format_name, names) else array)
 
 

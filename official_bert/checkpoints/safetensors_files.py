@@ -1,6 +1,6 @@
-"""safetensors files: tensors by name behind a list of what they are, which nothing can make run.
+"""safetensors files: named tensors behind a header, with nothing that could run as code.
 
-The format has no checksums; ours are in its metadata: JSON, {tensor: CRC-32C}.
+The format has no checksums; ours are in its metadata, as JSON {tensor: CRC-32C}.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def open_all(
     """Return ({name: shape}, function that reads a name) of the tensors of one or more files.
 
     Args:
-      stack: closes the files, which are read when they are asked for.
+      stack: closes the files; a tensor is read when it is asked for.
 
     Raises:
       UserError: one is missing or damaged; or, on reading, has a type that numpy does not have.
@@ -59,13 +59,13 @@ def open_all(
 
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata: str) -> None:
-    """Write tensors, bfloat16 as float32, which holds the same; checksums where there is metadata.
+    """Write tensors, bfloat16 as float32 without loss; with metadata, checksums too.
 
     A file of a folder that has checksums of its files needs none of its own.
     """
     from safetensors.numpy import save_file
 
-    # To numpy a bfloat16 is no more than two bytes.
+    # numpy knows no bfloat16, only its two bytes.
     arrays = {
         name: np.ascontiguousarray(array if array.dtype.kind in "biuf" else array.astype("f4"))
         for name, array in tensors.items()
@@ -82,7 +82,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
 
 
 def _sort_metadata(file: IO[bytes]) -> None:
-    """Give the metadata an order; the library's is another in each process."""
+    """Sort the metadata; the library orders them differently in each process."""
     size = int.from_bytes(file.read(8), "little")
     header = json.loads(file.read(size))
     metadata = dict(sorted(header.pop("__metadata__", {}).items()))

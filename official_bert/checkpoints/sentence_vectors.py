@@ -1,4 +1,4 @@
-"""One vector of a text from those of its tokens, as `embed` makes it.
+"""Sentence vectors: how `embed` makes one vector of a text from those of its tokens.
 
 Pooling and what follows are those of Sentence-BERT (Reimers and Gurevych 2019) and of the library
 sentence-transformers, whose folders say which of them a model was trained with. Needs Keras only
@@ -25,7 +25,7 @@ ACTIVATIONS = {
     "SiLU": "silu",
 }
 NORMALIZE = "normalize"
-_LEAST = 1e-9  # of what is divided by
+_LEAST = 1e-9  # smallest divisor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +52,16 @@ class DenseStep:
 
 @dataclasses.dataclass(frozen=True)
 class SentenceVectors:
-    """The way in which the vector of a text is made.
+    """How the vector of a text is made.
 
     Attributes:
-      poolings: of `POOLINGS`; several are put one behind the other.
-      steps: what follows, in its order: `NORMALIZE` (to length 1) or a `DenseStep`.
+      poolings: names of `POOLINGS`; the vectors of several are concatenated.
+      steps: further steps in order: `NORMALIZE` (to length 1) or a `DenseStep`.
       lower_case: texts are lower-cased before they are tokenised, letter by letter.
-      prompts: {name: what is put before a text}.
-      prompt: the name of the one that is put there where none is asked for.
-      include_prompt: whether its tokens are pooled too.
-      refused: why the folder's own way is none that is computed here; "" where it is.
+      prompts: {name: text that is put before each text}.
+      prompt: name of the default prompt.
+      include_prompt: whether the prompt's tokens are pooled too.
+      refused: why the folder's own way cannot be computed here; "" where it can.
     """
 
     poolings: tuple[str, ...] = ("mean",)
@@ -81,7 +81,7 @@ class SentenceVectors:
         return ", ".join(parts)
 
     def prepared(self, text: str, prompt: str) -> str:
-        """Return the text as the tokeniser gets it."""
+        """Return the text that the tokeniser gets: with the prompt, lower-cased where asked."""
         text = prompt + text
         # Letter by letter as the library does: a word's last sigma is not a special case.
         return "".join(map(str.lower, text)) if self.lower_case else text
@@ -90,7 +90,7 @@ class SentenceVectors:
         """Return the vectors of texts.
 
         Args:
-          states: float32 [B, L, H], of the tokens.
+          states: float32 [B, L, H], the tokens' vectors.
           input_mask: int32 [B, L].
           of_prompt: how many tokens of each row belong to the prompt and are not pooled.
 
@@ -108,7 +108,7 @@ class SentenceVectors:
         return x
 
     def settings(self) -> dict[str, Any]:
-        """Return "embedding" of `model.json`: all but the weights of dense layers."""
+        """Return the field "embedding" of `model.json`: all but the weights of dense layers."""
         steps = [step if step == NORMALIZE else str(step) for step in self.steps]
         alone = dataclasses.replace(self, steps=(), poolings=())
         return {**dataclasses.asdict(alone), "poolings": list(self.poolings), "steps": steps}
@@ -131,7 +131,7 @@ class SentenceVectors:
 
     @classmethod
     def from_settings(cls, fields: dict[str, Any], where: str) -> "SentenceVectors":
-        """Return the reverse of `settings`.
+        """Return the `SentenceVectors` that `settings` described.
 
         Raises:
           UserError: a field is wrong.

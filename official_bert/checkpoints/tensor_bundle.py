@@ -2,7 +2,7 @@
 
 The index is a table of LevelDB's kind, sorted blocks of (key, value) with a footer that says where
 they are. A value is a protocol buffer (`BundleEntryProto`): the tensor's type and shape, and where
-its bytes lie in which data file, with a CRC-32C. Nothing is taken for longer than the file is.
+its bytes lie in which data file, with a CRC-32C. No length is believed that exceeds the file.
 """
 
 import math
@@ -103,7 +103,7 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(data) < _FOOTER or struct.unpack("<Q", data[-8:]) != (_MAGIC,):
         raise ValueError("its end is missing")
     at = len(data) - _FOOTER
-    for _ in range(2):  # where its metadata are, which are none
+    for _ in range(2):  # the place of the metadata, which are empty
         _, at = varint_at(data, at)
     (start, size), _ = _handle(data, at)
     end = count = unpacked = 0
@@ -120,7 +120,7 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pairs of a block; each key is written as what differs from the one before."""
+    """Yield the pairs of a block, where a key is stored as its difference from the key before."""
     block, end = data[start : start + size], start + size + _TRAILER
     if end > len(data) or data[start + size] > 1:
         raise ValueError("a block is cut off")
@@ -165,27 +165,26 @@ def _number(fields: dict[int, int | bytes], name: int) -> int:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """Return a block that TensorFlow 1 packed by Snappy: pieces, and copies of what stands
-    before."""
+    """Return a block that TensorFlow 1 compressed with Snappy: literals, and copies from before."""
     size, at = varint_at(packed, 0)
     block = bytearray()
     while at < len(packed) and len(block) < size:
         tag = packed[at]
         kind, length, at = tag & 3, (tag >> 2) + 1, at + 1
-        if kind == 0:  # a piece
-            if length > 60:  # then so many bytes less 60 say how long it is
+        if kind == 0:  # a literal
+            if length > 60:  # the next (length - 60) bytes hold its length
                 width = length - 60
                 length, at = int.from_bytes(packed[at : at + width], "little") + 1, at + width
             block += packed[at : at + length]
             at += length
             continue
-        width = (1, 2, 4)[kind - 1]  # a copy, from so far before the end
+        width = (1, 2, 4)[kind - 1]  # a copy; these bytes hold its distance from the end
         place, at = int.from_bytes(packed[at : at + width], "little"), at + width
         if kind == 1:
             length, place = (length - 1 & 7) + 4, place | tag >> 5 << 8
         if not 0 < place <= len(block):
             raise ValueError("a packed block is damaged")
-        for _ in range(length):  # it may go on with what it wrote itself
+        for _ in range(length):  # a copy may overlap its own output
             block.append(block[-place])
     if len(block) != size or at != len(packed):
         raise ValueError("a packed block is damaged")

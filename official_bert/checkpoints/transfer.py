@@ -1,4 +1,4 @@
-"""Moves tensors between a foreign checkpoint and a model, and says what happened to each.
+"""Transfer of tensors between a foreign checkpoint and a model, with a report on each.
 
 No tensor is dropped or made up in silence: an import ends with an `ImportReport`, and a tensor that
 is missing, has another shape, or belongs to an encoder of another depth is an error that names it.
@@ -32,10 +32,10 @@ class TensorSource:
     """A foreign checkpoint.
 
     Attributes:
-      where: its path, for messages.
+      where: path of the checkpoint, for messages.
       format_name: "google", "huggingface" or "keras_hub".
       stored_names: name in the table of `names` -> name in the file (equal but for prefixes).
-      read: gives the array of a stored name.
+      read: returns the array with a stored name.
     """
 
     where: str
@@ -46,7 +46,7 @@ class TensorSource:
 
 @dataclasses.dataclass
 class ImportReport:
-    """The effects of an import.
+    """What an import loaded, left out, and kept at its initial value.
 
     Attributes:
       source: where the tensors came from.
@@ -79,8 +79,8 @@ def fill(
 ) -> ImportReport:
     """Assign every variable of `model` that the source has.
 
-    The encoder must be there whole. Another part (pooler, masked-LM head, ...) may be absent as a
-    whole and then keeps its initial values; present in part is an error.
+    The encoder must be complete. Another part (pooler, masked-LM head, ...) may be absent as a
+    whole, and then keeps its initial values; a part that is incomplete is an error.
 
     Args:
       head: the model's, as in `model_folder.HEADS`.
@@ -133,8 +133,10 @@ def assembled(
     numbers: int | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """Return the model of a foreign checkpoint; `numbers` says how many its weights have, None that
-    this was looked at. The other arguments are those of `model_folder.build` and `fill`.
+    """Return the model of a foreign checkpoint.
+
+    `numbers` is how many numbers its weights have; None: the size was checked before. The other
+    arguments are those of `model_folder.build` and `fill`.
 
     Raises:
       UserError: as `fill`; the model is larger than its weights, or smaller than its vocabulary.
@@ -154,17 +156,16 @@ def assembled(
 def rooted(
     names: Iterable[str], anchor: str, root: str, where: str | os.PathLike
 ) -> dict[str, str]:
-    """Return {a name as the format has it: the stored name}, for tensors saved inside something
-    else.
+    """Return {name as the format has it: stored name}, for an encoder saved inside something else.
 
-    DataParallel writes "module." before every name, a class of one's own that of its attribute,
-    a scope of TensorFlow its own. The token table shows what stands before an encoder's names; that
-    becomes `root`, or nothing where an encoder stands alone.
+    DataParallel writes "module." before every name, a user's class the name of its attribute, a
+    scope of TensorFlow its own name. The token table shows the prefix of the encoder's names.
+    `root` takes its place; where an encoder stands alone nothing does.
 
     Args:
       names: the stored names.
-      anchor: ends the token table's name and begins with the encoder's first part.
-      root: what the format has before it.
+      anchor: end of the token table's name, from the encoder's first part on.
+      root: the format's prefix before the anchor.
       where: the checkpoint, for the message.
 
     Raises:
@@ -191,8 +192,9 @@ def rooted(
 
 
 def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
-    """Return the model's tensors under the names and in the layouts of another format, as far as it
-    has a place for them.
+    """Return the model's tensors, by the names and in the layouts of another format.
+
+    Tensors that the format has no place for are left out.
 
     Raises:
       UserError: no other format has the encoder's blocks.
@@ -216,7 +218,7 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
 
 
 def nameless(model, head: str, format_name: str) -> list[str]:
-    """Return the parts of a model that another format has no names for: "span_boundary"."""
+    """Return the parts of a model that another format has no names for, such as "span_boundary"."""
     named = {row.ours for row in rows_of(model, head) if getattr(row, format_name)}
     return sorted({name.partition("/")[0] for name in named_variables(model).keys() - named})
 
@@ -231,7 +233,7 @@ def _reason(name: str, source: TensorSource, reasons) -> str:
             return reason
     parts = name.split("/")
     if any("/".join(parts[:i]) in source.stored_names for i in range(1, len(parts))):
-        return "optimiser slots"  # nothing but what belongs to a variable lies below it
+        return "optimiser slots"  # only slots have names below a variable's
     if re.search(_OF_ENCODER[source.format_name], name):
         raise UserError(
             f"{source.where}: tensor {name} is of the encoder, but no variable of this model: is "

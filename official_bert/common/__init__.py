@@ -1,1 +1,1 @@
-"""Common ground of the three packages: errors, whole files, locks, JSON, commands."""
+"""Common ground of the three packages: errors, whole files, JSON, typed values."""

@@ -8,10 +8,10 @@ from official_bert.common.outside_files import open_file
 
 
 def state(path: str | os.PathLike) -> tuple[int, ...]:
-    """Return numbers that differ as soon as the file or folder of this name is another one, or was
-    written to.
+    """Return numbers that change when a file or folder is written to or replaced by another.
 
-    Archives and copies set the time of the last writing; nobody can set that of the last change.
+    Archives and copies can set the time of the last write (mtime), but nobody can set the time of
+    the last change (ctime).
 
     Raises:
       OSError: there is none.
@@ -27,8 +27,7 @@ def sha256_file(path: str | os.PathLike) -> str:
 
 
 def crc32c_file(path: str | os.PathLike) -> str:
-    """Return the CRC-32C of the file's bytes, in hexadecimal: finds damage, at gigabytes a
-    second."""
+    """Return the CRC-32C of a file's bytes, in hexadecimal, at gigabytes a second."""
     import google_crc32c
 
     checksum = 0
@@ -39,14 +38,13 @@ def crc32c_file(path: str | os.PathLike) -> str:
 
 
 def crc32c_json(fields: dict) -> str:
-    """Return the CRC-32C of what JSON can hold, in hexadecimal; the order of fields does not
-    matter."""
+    """Return the CRC-32C of fields written as JSON, whatever their order, in hexadecimal."""
     import google_crc32c
 
     return f"{google_crc32c.value(json.dumps(fields, sort_keys=True).encode()):08x}"
 
 
 def masked(checksum):
-    """Return TensorFlow's masking of a CRC-32C, an int or uint64s: rotated by 15 bits, plus a
+    """Mask a CRC-32C, an int or uint64 array, as TensorFlow does: rotate by 15 bits, add a
     constant."""
     return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,11 +1,11 @@
-"""Files and folders that are complete under their final name or not there at all, in place of none.
+"""Files and folders appear under their names whole or not at all, and replace nothing.
 
 Everything is written in a folder of a random name beside its place, synced, and renamed without
 replacing. A file that stands there already is refused. With `overwrite` it is renamed first, to
 NAME.~1~ or the next free number, in one line that says so. With `own` a file or a folder is
-replaced: that is for the fixed names which a command writes inside a folder that it has begun and
-holds (`data_prep.jobs.output_folder`). A link at a place is not followed. Devices and pipes get the
-bytes. Nothing else in this project replaces or removes a file; a test keeps it so.
+replaced: that is for the fixed names which a command writes inside a folder that it has made and
+locked (`data_prep.jobs.output_folder`). A link at a place is not followed. Devices and pipes get
+the bytes. Nothing else in this project replaces or removes a file; a test keeps it so.
 """
 
 import contextlib
@@ -111,7 +111,7 @@ def write_json(path: str | os.PathLike, contents: Any, indent: int = 2, own: boo
 
 
 def appending(path: str | os.PathLike, mode: str = "a") -> IO:
-    """Open a file of a folder that the command holds at its end, or a new one.
+    """Open a file of a folder that the command holds, to append to it; make it if it is not there.
 
     Raises:
       UserError: it is a link or another kind of file, or cannot be written.
@@ -139,11 +139,11 @@ def atomic_folder(
 ) -> Iterator[Path]:
     """Yield a new folder, which is at `path` when the block succeeds (`beside`).
 
-    An empty folder that stands there gives it its mode. Where several processes make a folder of
-    one name at once, one succeeds.
+    An empty folder at `path` passes its mode on to the new one. Where several processes make a
+    folder of one name at once, one succeeds.
 
     Args:
-      size: bytes that will be written at least; where the disk has not so many, nothing begins.
+      size: bytes that will be written at least; a disk without so many is refused at the start.
 
     Raises:
       UserError: as `beside`.
@@ -160,8 +160,8 @@ def atomic_folder(
 def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
     """Raise UserError where something stands at a local path that is to be written.
 
-    An empty folder does not count, nor does what bytes can be sent to. With `overwrite` only what
-    cannot be renamed is refused.
+    An empty folder, a pipe and a device do not count. With `overwrite` only what cannot be renamed
+    is refused.
     """
     target = named_path(path)
     if not os.path.lexists(target) or _is_empty_folder(target) or _is_stream(target):
@@ -182,7 +182,7 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
 
 
 def set_aside(path: str | os.PathLike) -> None:
-    """Rename what stands at a path to NAME.~1~, or the next free number, and says so."""
+    """Rename whatever stands at a path to NAME.~1~, or the next free number, and say so."""
     target = named_path(path)
     check_free(path, overwrite=True)
     if _is_stream(target):
@@ -198,7 +198,7 @@ def set_aside(path: str | os.PathLike) -> None:
 
 
 def make_folder(path: str | os.PathLike) -> None:
-    """Make a folder and those above it; each is on the disk when its parent is synced.
+    """Make a folder and its parents; each is synced to the disk with its parent.
 
     Raises:
       UserError: it is a file, or cannot be made.
@@ -215,7 +215,7 @@ def make_folder(path: str | os.PathLike) -> None:
 def remove(*paths: str | os.PathLike) -> None:
     """Remove files and folders that a command made inside a folder that it holds.
 
-    A link goes, and not what it leads to.
+    A link is removed, but not its target.
     """
     for path in paths:
         if os.path.isdir(path) and not os.path.islink(path):
@@ -232,15 +232,15 @@ def remove_empty(folder: str | os.PathLike) -> None:
 
 
 def is_unfinished(name: str) -> bool:
-    """Return whether a name is one of those that `beside` gives to its folders."""
+    """Return whether a name is that of a folder which `beside` made."""
     return _UNFINISHED.fullmatch(name) is not None
 
 
 def remove_unfinished(folder: str | os.PathLike, names: re.Pattern) -> None:
-    """Remove the folders that killed processes left in a folder which this one holds.
+    """Remove the unfinished folders of killed processes from a folder that this process holds.
 
     Args:
-      names: of what they were writing there (`beside`).
+      names: pattern of the names that they were writing (`beside`).
     """
     for path in Path(folder).glob(".*.tmp"):
         match = _UNFINISHED.fullmatch(path.name)
@@ -250,14 +250,15 @@ def remove_unfinished(folder: str | os.PathLike, names: re.Pattern) -> None:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """Make a temporary folder somewhere, which is removed with all in it."""
+    """Yield a temporary folder, which is removed afterwards with everything in it."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(os.path.realpath(name))
 
 
 def allocate(path: str | os.PathLike) -> None:
-    """Give a file that was made longer than its bytes its place on the disk, before it is mapped
-    into memory: where there is none, a mapped file would end the process (SIGBUS).
+    """Reserve a file's whole length on the disk before it is mapped into memory.
+
+    On a full disk, writing into a mapped file would end the process (SIGBUS).
 
     Raises:
       OSError: the disk is full.
@@ -267,7 +268,7 @@ def allocate(path: str | os.PathLike) -> None:
 
 
 def _backup(target: Path) -> Path:
-    """Return the first free one of GNU's names of numbered backups."""
+    """Return the first free name of GNU's numbered backups."""
     names = (target.with_name(f"{target.name}.~{number}~") for number in itertools.count(1))
     return next(name for name in names if not os.path.lexists(name))
 
@@ -281,7 +282,7 @@ def _put(made: Path, target: Path, shown: Path, overwrite: bool, own: bool) -> N
         if target.is_symlink() or not (target.is_dir() if made.is_dir() else target.is_file()):
             raise UserError(f"{shown} is in the way: this command did not write it; move it away")
         if made.is_dir():
-            os.rename(target, made.with_name("old"))  # goes with the folder of `beside`
+            os.rename(target, made.with_name("old"))  # removed with the folder of `beside`
         else:
             os.replace(made, target)
             return
@@ -304,7 +305,7 @@ def _is_empty_folder(path: Path) -> bool:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether bytes are sent to what a name leads to, and nothing is replaced."""
+    """Return whether a name leads to a pipe or a character device, which bytes are sent to."""
     with contextlib.suppress(OSError):
         mode = os.stat(path).st_mode
         return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
@@ -317,7 +318,7 @@ def _stream(path: Path) -> int | None:
         return os.dup({"stdout": 1, "stderr": 2}.get(stream[1]) or int(stream[2] or stream[3]))
     if not _is_stream(path):
         return None
-    try:  # to wait for a pipe's reader who may never come is no use
+    try:  # a pipe's reader may never come, so it is not waited for
         handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO:
@@ -338,8 +339,11 @@ def _sync_all(path: Path) -> None:
 
 
 def _reserve(handle: int, size: int) -> None:
-    """Raise OSError where the disk has no place for so many bytes: what other libraries do when
-    it runs full in their hands is everything from a message to the end of the process."""
+    """Raise OSError where the disk has no space for so many bytes.
+
+    Libraries that run out of space while they write do anything from a message to ending the
+    process.
+    """
     if size and hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, size)
 
@@ -350,7 +354,7 @@ def _readable_errors(path: Path):
         yield
     except UserError:
         raise
-    except Exception as error:  # libraries that write turn a full disk into every kind
+    except Exception as error:  # libraries raise every kind of exception for a full disk
         number = error.errno if isinstance(error, OSError) else None
         if number in UNWRITABLE:
             raise UserError(f"{path}: cannot be written ({error.strerror})") from error

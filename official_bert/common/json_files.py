@@ -1,8 +1,8 @@
-"""Reads JSON that may be damaged, huge, nested without end or of another kind than expected.
+"""Reads JSON that may be damaged, huge, deeply nested, or of another kind than expected.
 
-Every JSON file of the project comes in through `read_json`, and what arrives in other ways (a
-request, a remote file) through `parse_json`: size, depth and kind are checked, and the message
-says which file and, with `field`, which field is wrong.
+Every JSON file of the project is read by `read_json`; requests and remote files are read by
+`parse_json`. Size, depth and kind are checked, and the message says which file and, with `field`,
+which field is wrong.
 """
 
 import collections
@@ -26,8 +26,9 @@ _HALVES = re.compile("[\ud800-\udfff]")
 def read_json(
     path: str | os.PathLike, kind: type | None = dict, finite: bool = True, missing: str = ""
 ) -> Any:
-    """Return the contents of a JSON file of `MOST_BYTES` at most; halves of surrogate pairs become
-    U+FFFD.
+    """Return the contents of a JSON file of at most `MOST_BYTES`.
+
+    Halves of surrogate pairs become U+FFFD.
 
     Args:
       kind: dict or list, what the file must hold; None for any value.
@@ -46,7 +47,7 @@ def read_json(
 def parse_json(
     content: bytes | str, where: str, kind: type | None = dict, finite: bool = True
 ) -> Any:
-    """Return the value that JSON text stands for; `where` starts the message of an error.
+    """Return the value that JSON text holds; `where` starts the message of an error.
 
     Raises:
       UserError: as `read_json`.
@@ -71,8 +72,10 @@ def parse_json(
 
 
 def whole_characters(value: Any, text: str) -> Any:
-    """Return `value`, parsed of `text`, with U+FFFD for halves of surrogate pairs: no file holds
-    them."""
+    """Return `value`, parsed from `text`, with U+FFFD in place of halves of surrogate pairs.
+
+    Files could not hold them.
+    """
     if "\\ud" not in text and "\\uD" not in text:  # the escape is the only way to one
         return value
     return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
@@ -108,8 +111,9 @@ def list_of(
 
 
 def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> dict[str, Any]:
-    """Return values as arguments of a dataclass: each of the type of its field, a list of JSON as
-    the tuple it stands for. Elements are the dataclass's to check.
+    """Return values as arguments of a dataclass, each of its field's type, lists as tuples.
+
+    The dataclass itself checks elements.
 
     Raises:
       UserError: there is no such field, or a value is of another type.
@@ -164,8 +168,7 @@ def _finite(text: str) -> float:
 
 
 def is_json_object(path: str | os.PathLike, *names: str) -> bool:
-    """Return whether the file is a JSON object with one of these fields; False where it cannot be
-    read."""
+    """Return whether a file is a JSON object with one of these fields; False if unreadable."""
     try:
         fields = read_json(Path(path))
     except UserError:

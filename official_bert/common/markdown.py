@@ -1,16 +1,16 @@
-"""Tables in Markdown, and texts of others in it."""
+"""Tables in Markdown, and other people's texts inside Markdown."""
 
 import re
 from collections.abc import Sequence
 
 
 def plain(text: str) -> str:
-    """Return a text of others so that no HTML and no picture from elsewhere is in it."""
+    """Escape another's text so that it brings no HTML and no picture from elsewhere."""
     return re.sub(r"<|!(?=\[)", r"\\\g<0>", text)
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, its first row the header; columns of numbers stand to the right.
+    """Return the lines of a table whose first row is the header; numbers align right.
 
     A row whose label is indented belongs to the one above it and is set in italics.
     """

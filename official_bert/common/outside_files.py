@@ -1,4 +1,4 @@
-"""Files from outside, which end: a pipe may wait for ever, and a device gives bytes without end."""
+"""Files from outside, opened only if they end: no pipe that waits, no device without end."""
 
 import os
 import stat
@@ -14,9 +14,9 @@ def open_file(
     """Open a regular file for reading.
 
     Args:
-      missing: what to add to the message where the file cannot be read.
+      missing: added to the message where the file cannot be read.
       most_bytes: a larger file is refused.
-      links: whether the name may be that of a link.
+      links: whether the name may be a link.
 
     Raises:
       UserError: it cannot be read, is larger, or is a pipe, a device or a folder.
@@ -36,19 +36,20 @@ def open_file(
 
 
 def read_bytes(path: str | os.PathLike, most_bytes: int, missing: str = "") -> bytes:
-    """Return the content of a regular file; one of more than `most_bytes` is refused before it is
-    read.
+    """Return the content of a regular file; one above `most_bytes` is refused unread.
 
     Raises:
       UserError: as `open_file`.
     """
     with open_file(path, missing, most_bytes) as file:
-        return file.read(os.fstat(file.fileno()).st_size)  # so little memory as that takes
+        return file.read(os.fstat(file.fileno()).st_size)  # takes no more memory than the file
 
 
 def check_below(folder: str | os.PathLike, most_bytes: int) -> None:
-    """Raise UserError where something below `folder`, which a library will read, is not a regular
-    file or is larger."""
+    """Raise UserError where a file below `folder` is not regular or is larger.
+
+    A library will read the folder.
+    """
     for path in Path(folder).rglob("*"):
         if not path.is_dir():
             open_file(path, most_bytes=most_bytes).close()

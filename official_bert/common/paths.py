@@ -1,4 +1,4 @@
-"""Paths as a user gives them: remote or local, through links, and inside of a folder or not."""
+"""Paths that a user gives: remote or local, through links, inside a folder or not."""
 
 import os
 import re
@@ -11,12 +11,12 @@ OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
 def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
-    """Return the file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
+    """Return the path of the file `name` of `source`, a list of files; it must be in `folder`
+    itself.
 
     A name that no file can have (control characters, over 255 bytes) is refused here as well, since
-    asking the system for it fails in other ways.
-
-    A link may lead to the blobs of a Hugging Face cache, which is how that cache is laid out.
+    the system would answer with other errors. A link may lead to the blobs of a Hugging Face cache,
+    which is laid out so.
 
     Raises:
       UserError: the name leads out of the folder.
@@ -39,7 +39,7 @@ def is_remote(path: str | os.PathLike) -> bool:
 
 
 def named_path(path: str | os.PathLike) -> Path:
-    """Return the absolute path of what a local path names: a link at its end is not followed."""
+    """Return the absolute form of a local path; a link at its end is not followed."""
     above, name = os.path.split(os.fspath(local_path(path)))
     if name in ("", ".", ".."):
         return Path(os.path.realpath(path))
@@ -47,8 +47,9 @@ def named_path(path: str | os.PathLike) -> Path:
 
 
 def local_path(path: str | os.PathLike) -> Path:
-    """Return the Path of a local file or folder; one of "gs://bucket/x" would be the local folder
-    "gs:".
+    """Return the path of a local file or folder.
+
+    A remote one is refused: "gs://bucket/x" would be the local folder "gs:".
 
     Raises:
       UserError: the path is remote.

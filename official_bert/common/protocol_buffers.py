@@ -1,12 +1,15 @@
-"""The wire format of protocol buffers: records, events, checkpoints and requests of TensorFlow's,
-read and written without it."""
+"""The wire format of protocol buffers, read and written without TensorFlow.
+
+TensorFlow's records, events, checkpoints and requests are in it.
+"""
 
 from collections.abc import Iterator
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield (field number, content) of a message: an integer, or bytes, four of a number of 32
-    bits.
+    """Yield (field number, content) of a message.
+
+    The content is an integer, or bytes; a number of 32 bits is four bytes.
 
     Raises:
       ValueError, IndexError: the bytes are not a message.
@@ -27,12 +30,12 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def field(number: int, content: bytes) -> bytes:
-    """Return a field of bytes, numbered up to 15."""
+    """Return an encoded field of bytes, with a number up to 15."""
     return bytes([number << 3 | 2]) + varint(len(content)) + content
 
 
 def varint_at(content: bytes, at: int) -> tuple[int, int]:
-    """Return (an integer of 64 bits, seven of them a byte; where what follows begins).
+    """Return (the integer encoded at `at`, of up to 64 bits; the place behind it).
 
     Raises:
       ValueError, IndexError: there is none.
@@ -48,7 +51,7 @@ def varint_at(content: bytes, at: int) -> tuple[int, int]:
 
 
 def varint(value: int) -> bytes:
-    """Return an integer from 0 on, seven bits a byte, the eighth set where more follow."""
+    """Encode a non-negative integer, seven bits a byte; the eighth bit is set where more follow."""
     used = bytearray()
     while value >= 1 << 7:
         used.append(value & 0x7F | 0x80)

@@ -1,5 +1,4 @@
-"""Steps of the operating system that not every file system knows: renames that replace nothing, and
-syncs."""
+"""Calls that not every file system has: renames that replace nothing, and syncs."""
 
 import ctypes
 import errno
@@ -11,13 +10,13 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
 def rename_new(old: Path, new: Path) -> None:
-    """Rename a file, a folder or a link to a name that is free.
+    """Rename a file, a folder or a link to a name that is not taken.
 
-    Where the system has no such call, a file gets its second name by a hard link. Only where there
-    are no hard links either, a name that is taken at the last moment is not seen.
+    Where the system has no such call, a file gets the new name by a hard link. Only where there are
+    no hard links either can a name that is taken at the last moment be overlooked.
 
     Raises:
-      FileExistsError: the new name is taken, at whatever moment.
+      FileExistsError: the new name is taken.
     """
     number = _rename(old, new, _RENAME_NOREPLACE)
     if number == 0:
@@ -62,5 +61,5 @@ def _rename(one: Path, other: Path, flags: int) -> int:
 
 @functools.cache
 def _renameat2():
-    """Return the call of Linux that Python does not have; None elsewhere."""
+    """Return Linux's call renameat2, which Python lacks; None elsewhere."""
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

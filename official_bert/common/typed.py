@@ -1,4 +1,4 @@
-"""Values of the types that settings declare.
+"""Checks and conversions of values to the types that settings declare.
 
 Configurations, options of tasks, model files and requests come in as JSON, as Python or as text of
 a command line. A type is an annotation: a class, `list[X]`, `tuple[X, ...]`, or a union of these. A
@@ -30,7 +30,7 @@ def said(hint: Any) -> str:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Tell whether a value is of a type, its elements included."""
+    """Return whether a value, with its elements, is of a type."""
     with contextlib.suppress(TypeError):
         typed(value, hint)
         return True
@@ -38,11 +38,10 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def typed(value: Any, hint: Any, digits: bool = False) -> Any:
-    """Return a value as the type: a whole number as the float that it stands for, a list as the
-    tuple, elements alike.
+    """Convert a value to a type: whole numbers to floats, lists to tuples, elements alike.
 
     Args:
-      digits: whether a whole number may stand for a text, as where a command line was read as JSON.
+      digits: whether a whole number may stand for a text, as on a command line read as JSON.
 
     Raises:
       TypeError: it is of another type.
@@ -75,12 +74,12 @@ def as_tuple(value: Any, hint: Any) -> Any:
 
 
 def outer(hint: Any) -> tuple[type, ...]:
-    """Return the classes of a type without those of their elements."""
+    """Return the classes of a type, without the types of their elements."""
     return tuple(map(_plain, _union(hint)))
 
 
 def parsed(text: str, hint: Any) -> Any:
-    """Return the value of a type, other than JSON objects, that text of a command line stands for.
+    """Return the value of a type that text of a command line stands for; not for JSON objects.
 
     Raises:
       TypeError: it stands for none.
@@ -130,7 +129,7 @@ def _said(kind):
 
 
 def _union(hint):
-    """Return the types that a hint allows: those of a union, of a tuple of classes, or itself."""
+    """Return the types that a hint allows: members of a union or tuple, or the hint itself."""
     if isinstance(hint, tuple):
         return hint
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)

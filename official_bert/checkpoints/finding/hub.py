@@ -21,7 +21,7 @@ from official_bert.common.paths import inside
 
 _NAME = re.compile(r"(?:hf://)?((?:\w[\w.-]*/)?\w[\w.-]*)(?:@([^@\s]+))?", re.ASCII)
 _COMMIT = re.compile("[0-9a-f]{40}")
-_SECONDS_TO_CONNECT = 1.2  # whoever has no network should learn it before two seconds are over
+_SECONDS_TO_CONNECT = 1.2  # a user without a network learns it within two seconds
 
 _MODULES = "modules.json"
 _CONFIGS = ("config.json", "bert_config.json", "model.json", _MODULES)
@@ -43,7 +43,7 @@ _PICKLES = (r"pytorch_model\.bin", r"pytorch_model\.bin\.index\.json|pytorch_mod
 
 
 class Absent(UserError):
-    """The hub has no model of a name, or cannot be asked and none is kept."""
+    """The hub has no model with a name, or it cannot be asked and no copy is here."""
 
 
 def parts_of(model: str) -> tuple[str, str | None] | None:
@@ -100,12 +100,12 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
         except Exception as error:
             raise UserError(f"{name}: {file} was not downloaded ({why(error)})") from error
 
-    # First the names of all files, so that what cannot be read costs no download.
+    # The names of all files come first, so that a model that cannot be read costs no download.
     folders = _folders(fetch(_MODULES)) if _MODULES in present else [""]
     small, weights = _wanted(name, present, folders, pickle)
     for file in (*small, *weights):
         folder = _root(fetch(file), file)
-    # The library notes which commit a branch is at when it is asked by the branch's name.
+    # The library notes the commit of a branch only when it is asked by the branch's name.
     fetch(small[0], revision)
     return folder
 
@@ -113,7 +113,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
 def _wanted(
     name: str, present: Collection[str], folders: Collection[str], pickle: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the files of a model that are read: (small ones, weights)."""
+    """Return the files of a model that are read: (small files, weights)."""
     small: list[str] = []
     weights: list[str] = []
     refused: list[str] = []
@@ -138,7 +138,8 @@ def _wanted(
 
 
 def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
-    """Return the folder of an earlier download, by whichever program, if it is complete."""
+    """Return the folder of a complete earlier download, by any program; None where there is
+    none."""
     from huggingface_hub import try_to_load_from_cache
 
     files = ((c, try_to_load_from_cache(name, c, revision=revision)) for c in _CONFIGS)
@@ -179,9 +180,9 @@ def _root(path: Path, file: str) -> Path:
 
 
 def check_network(address: str) -> None:
-    """Raise OSError where nothing answers at an address, or its proxy, in a short time.
+    """Raise OSError where an address, or its proxy, does not answer within a short time.
 
-    The look-up of a name knows no time limit, so a thread of its own tries.
+    Looking up a host name has no time limit, so it runs in a thread of its own.
     """
     url = urllib.parse.urlsplit(address)
     proxy = urllib.request.getproxies().get(url.scheme)

@@ -1,5 +1,4 @@
-"""Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's, or a
-model by its name."""
+"""Opens the model that a `model=` field names: a folder of any known format, or a name."""
 
 import os
 from collections.abc import Callable
@@ -24,8 +23,7 @@ def load(
     pickle: bool = False,
     **encoder_options,
 ) -> LoadedModel:
-    """Return a model with all that belongs to it; arguments, errors: those of
-    `official_bert.load`."""
+    """Return a model with all that belongs to it; see `official_bert.load`."""
     found = find(model, revision, pickle)
     format = format_of(found)
     if format == "model_folder":
@@ -34,7 +32,9 @@ def load(
 
 
 def peek(model: str | os.PathLike):
-    """Describe a model without its weights; needs neither Keras nor TensorFlow.
+    """Return the configuration and the tokeniser of a model, without its weights.
+
+    This needs neither Keras nor TensorFlow.
 
     A model of the hub is downloaded.
 
@@ -51,8 +51,9 @@ def peek(model: str | os.PathLike):
 
 
 def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = False) -> Path | str:
-    """Return the path of what `model` names, downloaded where it is of the hub; a preset's name as
-    it is.
+    """Return the path of the model that `model` names, downloaded if it is on the hub.
+
+    The name of a preset is returned as it is.
 
     Args: as for `load`.
 

@@ -1,7 +1,7 @@
 """Hugging Face model folders in and out: `config.json`, `model.safetensors`, tokenizer files.
 
-Neither `transformers` nor PyTorch is needed, but for folders that hold only a `pytorch_model.bin`,
-a pickle, which PyTorch reads.
+Neither `transformers` nor PyTorch is needed. Only a `pytorch_model.bin`, a pickle, is read by
+PyTorch.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _LEFT_OUT = (
 def import_huggingface(
     folder, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """Return a `resolve.Importer` of folders of `transformers`: the models of `members`.
+    """Import a folder of `transformers`, of a model in `members`, as a `resolve.Importer`.
 
     In the folder are `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
     The head is that of the class that `config.json` names; GELU is what `hidden_act` says, "gelu"
@@ -80,8 +80,9 @@ def peek(folder: Path):
 
 
 def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
-    """Return a `resolve.Exporter` to a folder that `transformers` loads with no missing and no
-    unexpected tensor.
+    """Write a folder that `transformers` loads with no missing and no unexpected tensor.
+
+    It is a `resolve.Exporter`.
 
     Successors go out as RoBERTa, ALBERT, DistilBERT, ELECTRA or OpenAI GPT, whichever the encoder
     is. The labels and max_seq_length of the settings are kept, and what `model_card` tells.
@@ -166,7 +167,7 @@ def _vectors(whole: Path, folder: Path, loaded: LoadedModel):
 
 
 def _fields(folder: Path, path: Path, stack: contextlib.ExitStack):
-    """Return the fields of the configuration, and a function that opens the weights, once."""
+    """Return the fields of the configuration, and a function that opens the weights once."""
     fields = huggingface_config.read(path)
     opened = functools.cache(lambda: open_tensors(folder, stack))
     if fields.get("model_type") not in members.known():

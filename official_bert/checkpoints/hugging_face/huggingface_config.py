@@ -1,7 +1,7 @@
 """`config.json` of a Hugging Face folder: a model's shape, read and written.
 
-A folder of 2019 may say no model_type, or have Google's bert_config.json beside PyTorch's weights:
-then the names of the tensors say which model it is.
+A folder of 2019 may lack model_type, or have Google's bert_config.json beside PyTorch's weights.
+Then the names of the tensors say which model it is.
 """
 
 import re
@@ -16,7 +16,7 @@ from official_bert.config import BertConfig
 from official_bert.extension import names
 
 FILES = ("config.json", "bert_config.json")
-# Their tensors have BERT's names and do not show what these compute.
+# Their tensors have BERT's names, which do not show that they compute something else.
 _LOOK_ALIKE = ("big_bird", "mra", "nystromformer", "yoso")
 # hidden_act there -> (hidden_act, gelu_form) here.
 _ACTIVATIONS = {
@@ -46,7 +46,7 @@ SAME_FIELDS = (
 
 
 def path_of(folder: Path) -> Path:
-    """Return the folder's configuration; the first name where it has none."""
+    """Return the path of the folder's configuration; the first name where it has none."""
     return next((folder / name for name in FILES if (folder / name).is_file()), folder / FILES[0])
 
 
@@ -71,8 +71,9 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[str, Any]:
-    """Return the fields with a "model_type" that is one of `members`: by the tensors, where the
-    file names none, or one of somebody's own.
+    """Return the fields with a "model_type" that is one of `members`.
+
+    Where the file names none, or an unknown one, the tensors decide.
 
     Raises:
       UserError: the model is none that is read, or may be one of two.
@@ -89,7 +90,7 @@ def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[
 
 
 def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
-    """Return the `BertConfig` of what `with_kind` gives.
+    """Return the `BertConfig` of the fields that `with_kind` returns.
 
     Raises:
       UserError: a field is wrong, or the encoder computes what ours does not.
@@ -115,7 +116,7 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
 
 
 def their_config(config: BertConfig, architecture: str) -> dict[str, Any]:
-    """Return a config.json without what belongs to a head."""
+    """Return the fields of a config.json that do not belong to a head."""
     names = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items()) if ours[0] == "gelu"}
     return {
         "architectures": [architecture],

@@ -1,7 +1,7 @@
-"""Heads in a Hugging Face folder: what its class promises and its tensors keep.
+"""Heads in a Hugging Face folder: the class that it names, and the tensors that it has.
 
-An encoder is worth having whatever stands on it. A head that none of ours is, or that lacks a
-tensor of its own, is left out, and the import's report says so.
+An encoder is worth having with any head. A head that is not one of ours, or that lacks a tensor, is
+left out, and the import's report says so.
 """
 
 import re
@@ -32,8 +32,10 @@ PROBLEMS = {
 
 
 def untied(source: transfer.TensorSource) -> str:
-    """Say how the masked-LM head differs from the embeddings that BERT ties it to; "" where it does
-    not. From here on, a tensor that only the copy's name has is found under the original's."""
+    """Return how the masked-LM head differs from the embeddings that BERT ties it to, or "".
+
+    A tensor that is stored under the copy's name alone is then found under the original's.
+    """
     for copy, original in (
         ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
         ("cls.predictions.decoder.bias", "cls.predictions.bias"),
@@ -64,7 +66,7 @@ def settings_of(
       shapes: of the tensors, by their stored names.
       source: the tensors.
       head: "none", "pretraining", or None for the folder's own.
-      difference: of `untied`.
+      difference: the result of `untied`.
 
     Raises:
       UserError: `head` is another one, or a field of its labels is wrong.
@@ -78,7 +80,7 @@ def settings_of(
         return {"head": head, "objectives": _objectives(fields, source, config, True)}, []
     notes = [f"the masked-LM head is left out: {difference}"] if difference else []
     said, own = (fields.get("architectures") or [""])[0], members.member(fields["model_type"])
-    # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
+    # AlbertForMaskedLM, DistilBertModel: the family's name, then an ending as BERT's classes have.
     families = "|".join(member.classes for member in members.members())
     named = re.fullmatch(f"(?:{families})([A-Z].*)", said)
     found = _HEADS.get(named[1]) if named else None
@@ -141,7 +143,7 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
     """Return the class of `transformers` that computes what the model does.
 
     Args:
-      member: what the encoder goes out as.
+      member: the member of the family that the encoder is exported as.
       head, settings: of `model_folder.describe`.
 
     Raises:

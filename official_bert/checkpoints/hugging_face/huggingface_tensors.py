@@ -16,12 +16,12 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, read_json
 from official_bert.common.paths import inside
 
-# Older versions run code from a file although told to load weights only (CVE-2025-32434), or write
-# beyond their memory (CVE-2026-24747).
+# Older versions run code from a file even with weights_only (CVE-2025-32434), or write out of
+# bounds (CVE-2026-24747).
 _OLDEST_TORCH = (2, 10)
-# Files that are looked for, in this order: a file, or the index of its shards.
+# Weights in formats that are not read; a message names them.
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".pt", ".pth", ".ckpt")
-_FILES = ("model.safetensors", "pytorch_model.bin")
+_FILES = ("model.safetensors", "pytorch_model.bin")  # in this order, each alone or in shards
 # Types that a file of arrays may hold as they are; `transfer` takes the weights among them.
 _NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -58,7 +58,7 @@ def open_tensors(
 
 
 def has_tensors(folder: Path) -> bool:
-    """Return whether weights are there that `open_tensors` opens."""
+    """Return whether the folder has weights that `open_tensors` can open."""
     return any(
         (folder / f"{name}{end}").is_file() for name in _FILES for end in ("", ".index.json")
     )
@@ -80,7 +80,7 @@ def _check_torch(path: Path) -> None:
 
 
 def read_pickle(path: str) -> dict[str, np.ndarray]:
-    """Return the tensors of a pickle as float32, in this process, which should be a guarded one."""
+    """Return a pickle's tensors as float32, read in this process, which should be a guarded one."""
     import torch
 
     # weights_only: a pickle from a stranger must not run code.

@@ -1,8 +1,8 @@
 """The tokenizer files of a Hugging Face folder: `tokenizer.json`, or the older ones of a kind.
 
-The library that defines them computes them (`tokenization.foreign`). Where the files of a folder
-contradict each other, `tokenizer.json` counts; a contradiction about case, accents or ideographs,
-which `transformers` decides in its own way, is an error.
+The library `tokenizers`, which defines them, computes them (`tokenization.library.foreign`). Where
+the files of a folder contradict each other, `tokenizer.json` counts; a contradiction about case,
+accents or ideographs, which `transformers` decides in its own way, is an error.
 """
 
 import json
@@ -96,7 +96,7 @@ def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict
     rules = rules._replace(
         **{name: config[name] for name in Rules._fields[1:] if isinstance(config.get(name), bool)}
     )
-    # The library counts pieces, not lines. No word holds blanks, so these are never found.
+    # The library wants a piece for each id. No word holds blanks, so these pieces are never found.
     id_of = {f"no piece {index}": index for index in range(len(lines))}
     last = {piece: index for index, piece in enumerate(lines) if piece}
     id_of = {**{piece: i for piece, i in id_of.items() if i not in {*last.values()}}, **last}
@@ -105,7 +105,7 @@ def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict
 
 
 def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path) -> None:
-    """Set `do_lower_case` where it is given.
+    """Compare the normalizer with `tokenizer_config.json`; set `do_lower_case` where it is given.
 
     Raises:
       UserError: `tokenizer_config.json` says otherwise than the BertNormalizer, or there is none
@@ -140,8 +140,10 @@ def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path)
 
 
 def _named(folder: Path, config: dict) -> dict[str, str]:
-    """Return {role: token} as `tokenizer_config.json` and `special_tokens_map.json` name them;
-    BERT's where they do not and the tokenizer's class is BERT's."""
+    """Return {role: token} of `tokenizer_config.json` and `special_tokens_map.json`.
+
+    Without a `tokenizer.json`, roles that they do not name have BERT's tokens.
+    """
     named = {}
     if not (folder / _FILE).is_file():
         named = SpecialTokens(*SPECIAL_TOKENS)._asdict()
@@ -208,17 +210,17 @@ def _library(contents, path):
 
 
 def longest(folder: Path) -> int:
-    """Return the most tokens of a text that `tokenizer_config.json` names; 0 where it names
-    none."""
+    """Return the `model_max_length` of `tokenizer_config.json`, in tokens; 0 where it has none."""
     path = folder / "tokenizer_config.json"
     length = read_json(path).get("model_max_length") if path.is_file() else None
-    # A number without end stands for none.
+    # A huge number means no limit.
     return length if isinstance(length, int) and 0 < length < 1 << 30 else 0
 
 
 def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True) -> None:
-    """Write the vocabulary, as the class of `transformers` reads it, and `tokenizer_config.json`;
-    of WordPieces also `tokenizer.json` and `special_tokens_map.json`.
+    """Write the vocabulary for the class of `transformers`, and `tokenizer_config.json`.
+
+    For WordPieces `tokenizer.json` and `special_tokens_map.json` are written, too.
 
     Without segments the tokenizer does not give the model `token_type_ids`.
     """
@@ -230,7 +232,7 @@ def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: boo
         write_vocab(folder / "vocab.txt", tokenizer.vocab)
         write_json(folder / _MAP, special)
         write_json(folder / _FILE, fast_tokenizer(tokenizer))
-    elif tokenizer.special.cls == tokenizer.special.sep:  # such a one adds no tokens to a text
+    elif tokenizer.special.cls == tokenizer.special.sep:  # this one adds no tokens to a text
         write_json(folder / _FILE, tokenizer.contents)
     else:
         tokenizer.write_for_hub(folder)

@@ -1,6 +1,6 @@
 """The model card of a folder for the Hugging Face hub: README.md with the hub's fields at its head.
 
-It says what the model folder knows and nothing else: where that knows no licence, the card says so.
+It says only what the model folder says; where that has no licence, the card says so.
 """
 
 import json
@@ -13,7 +13,7 @@ from official_bert.common.markdown import markdown_table, plain
 from official_bert.config import BertConfig
 
 FILE = "README.md"
-# The end of a class's name in transformers -> the hub's name of what it does.
+# End of the name of a class of transformers -> the hub's name of its task.
 _PIPELINES = {
     "ForSequenceClassification": "text-classification",
     "ForTokenClassification": "token-classification",
@@ -28,7 +28,7 @@ _NO_LICENCE = "No file of the model names one in its fields; the data may have t
 
 
 def text(config: BertConfig, kind: str, architecture: str, settings: dict, notes: Sequence[str]):
-    """Return the card, Markdown.
+    """Return the card as Markdown.
 
     Args:
       config: of the encoder.
@@ -90,7 +90,7 @@ def _data(settings: dict) -> str:
 
 
 def _told(options) -> list[tuple]:
-    """Return the options of a task that say something, without those that are told elsewhere."""
+    """Return the options of a task to tell, without empty ones and those told elsewhere."""
     found = options.items() if isinstance(options, dict) else ()
     return [(name, value) for name, value in found if value and name != "labels"]
 
@@ -108,6 +108,6 @@ def _scores(results: dict) -> str:
 
 
 def _numbers(fields: Any) -> dict[str, Any]:
-    """Return the fields that are numbers: `model.json` may come from a stranger."""
+    """Return the fields that are numbers, since `model.json` may come from a stranger."""
     found = fields.items() if isinstance(fields, dict) else ()
     return {name: value for name, value in found if isinstance(value, int | float)}

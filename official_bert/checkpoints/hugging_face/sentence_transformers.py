@@ -1,7 +1,8 @@
-"""The parts beside an encoder in a folder of sentence-transformers: how its vectors are made.
+"""The files of sentence-transformers beside an encoder: how the vectors of texts are made.
 
-`modules.json` lists what follows one another: the Transformer, a pooling, dense layers, the length
-of 1. Each has a configuration in a folder of its own; the Transformer's says how texts are cut.
+`modules.json` lists the modules in order: the Transformer, a pooling, dense layers, normalisation
+to length 1. Each has a configuration in a folder of its own; the Transformer's says how texts are
+cut.
 """
 
 import contextlib
@@ -46,7 +47,7 @@ _FLAGS = {
 
 
 def encoder_folder(folder: Path) -> Path:
-    """Return the folder of the encoder's files: the folder itself, or that of its first module."""
+    """Return the folder with the encoder's files: the folder itself, or its first module's."""
     if (folder / "config.json").is_file() or not (folder / FILE).is_file():
         return folder
     modules = _modules(folder)
@@ -55,11 +56,13 @@ def encoder_folder(folder: Path) -> Path:
 
 
 def read(folder: Path, config: BertConfig, longest: int) -> tuple[SentenceVectors | None, int]:
-    """Read how the folder's vectors are made, and the most tokens of a text; (None, 0) where it is
-    not a folder of sentence-transformers. `refused` tells what is not computed here.
+    """Return how the folder's vectors are made, and the most tokens of a text.
+
+    Return (None, 0) where it is not a folder of sentence-transformers. `refused` says what cannot
+    be computed here.
 
     Args:
-      longest: most tokens of a text by the tokeniser's files.
+      longest: most tokens of a text, as the tokeniser's files say.
     """
     if not (folder / FILE).is_file():
         return None, 0
@@ -75,7 +78,7 @@ def read(folder: Path, config: BertConfig, longest: int) -> tuple[SentenceVector
 
 
 def write(folder: Path, vectors: SentenceVectors, width: int, longest: int) -> None:
-    """Write what `read` reads beside the encoder's files.
+    """Write the files that `read` reads, beside the encoder's.
 
     Args:
       folder: has the encoder's files.
@@ -133,7 +136,7 @@ def _vectors(folder: Path, config: BertConfig, lower: bool) -> SentenceVectors:
 
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
-    """Return (class without its module, folder) of each."""
+    """Return [(class without its package, folder)] of all modules."""
     path, found = folder / FILE, []
     for module in read_json(path, list):
         if not isinstance(module, dict):
