@@ -46,7 +46,7 @@ class TensorSource:
 
 @dataclasses.dataclass
 class ImportReport:
-    """What an import loaded, left out, and kept at its initial value.
+    """The tensors that an import loaded, left out, and kept at their initial values.
 
     Attributes:
       source: where the tensors came from.

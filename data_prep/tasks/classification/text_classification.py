@@ -243,7 +243,7 @@ class TextClassification(SplitTask, SequenceClassification):
             )
         several, values = self.problem == "multi_label", [row[name] for name in self.needed]
         empty = ("", _UNKNOWN) if len(values) > 1 else ("",)
-        # Of several labels in one cell an empty text may be none of them (`_read_split`).
+        # An empty text in a cell of several labels may be none of them (`_read_split`).
         may_be_none = several and len(values) == 1 and isinstance(values[0], str)
         if not needed and not may_be_none and all(_is(value, empty) for value in values):
             return None
