@@ -45,7 +45,8 @@ GPT4_AGAIN = r"[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+
 GPT4_O = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{M}]*[\p{Ll}\p{Lo}\p{M}]+(?i:'s|'t)?|\s*[\r\n]+"
 DIGITS = r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"
 ENDLESS = [r"(a?){30}b", r"a*a*[bc]", r"\s+\s+$", r"(a{1,3})*b", r"(?:x+?)+y", r"(a+)*?b",
-           r"\p{N}{1,3}+x", r"(?<n>a+)+b", "a+a?a+", "a*b*c*d"]  # fmt: skip
+           r"\p{N}{1,3}+x", r"(?<n>a+)+b", "a+a?a+", "a*b*c*d", r"(a+)\1+b",
+           r"(?<n>a*)(?:\k<n>)*b", r"(a|b\g<1>)"]  # fmt: skip
 USUAL = [
     GPT2,
     GPT4,

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
 )
 _ENDLESS, _FIXED = re.compile(r"[*+]\??|\{\d+,\}"), re.compile(r"\{\d+\}")
 _REPEAT = re.compile(r"[*+?][?+]?|\{\d*,?\d*\}")
+_GROUP_AGAIN = re.compile(r"\\[1-9kg]")  # what a group matched, or its pattern once more
 
 
 def check(contents: dict[str, Any], where: str) -> None:
@@ -63,12 +64,16 @@ def check(contents: dict[str, Any], where: str) -> None:
 
 
 def backtracks(pattern: str) -> bool:
-    """Return whether what varies is itself repeated (a group that repeats or has alternatives), or
-    many repeats without end stand behind each other: such patterns are tried in ways without
-    number."""
+    """Return whether a pattern may be tried in ways without number.
+
+    It may where what varies is itself repeated (a group that repeats or has alternatives), where
+    many repeats without end stand behind each other, or where a group is taken up again.
+    """
     groups, varies, ended, count = [], False, False, 0
     before, atom = "", ""  # what was repeated last, if only that stands since; what is repeated now
     for token in _TOKEN.findall(pattern):
+        if _GROUP_AGAIN.fullmatch(token):
+            return True
         if _REPEAT.fullmatch(token):
             if ended and token[0] != "?":
                 return True
