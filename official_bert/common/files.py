@@ -198,7 +198,7 @@ def set_aside(path: str | os.PathLike) -> None:
 
 
 def make_folder(path: str | os.PathLike) -> None:
-    """Make a folder and its parents; each is synced to the disk with its parent.
+    """Make a folder and its missing parents; the name of each is synced to the disk.
 
     Raises:
       UserError: it is a file, or cannot be made.

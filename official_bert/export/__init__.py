@@ -4,7 +4,7 @@
     export("runs/spam/model", "spam")                    # writes spam/1/
     load("spam")(text=["WINNER!! call now"])["labels"]   # one row a text
 
-A module a head; `saved_model.py` puts them behind signatures. An exported model needs tensorflow
+Each head has a module; `saved_model.py` gives them signatures. An exported model needs tensorflow
 and tensorflow-text, nothing of this project. ONNX and LiteRT files take token ids (`id_export.py`):
 
     export_ids("runs/spam/model", "spam_onnx", format="onnx", precision="int8")

@@ -1,9 +1,10 @@
 """Answers of each head to rows of token ids, in keras.ops.
 
-`predict` asks here, SavedModels compute it in their graph, ONNX and LiteRT files are held to it.
+`predict` calls them, SavedModels compute them in their graph, and ONNX and LiteRT files are
+compared with them.
 Inputs are int32 `input_ids`, `input_mask`, `segment_ids` [B, L] ([B, C, L] for multiple choice),
-and `masked_lm_positions` [B, P] of masked words. Outputs are float32 where nothing else is said;
-what belongs to a token is zero at padding:
+and for masked words `masked_lm_positions` [B, P]. Outputs are float32 unless said otherwise; those
+of tokens are zero at padding:
 
 classification: `logits`, `probabilities` [B, C]; of a regression `values` [B].
 span: `start_logits`, `end_logits` [B, L].
@@ -30,11 +31,11 @@ class Answers:
 
     Args:
       loaded: `LoadedModel`.
-      head: what to answer.
+      head: the head to answer for.
       settings: `ServingSettings`.
 
     Attributes:
-      inputs: {name: dimensions}.
+      inputs: {name: number of dimensions}.
     """
 
     def __init__(self, loaded, head: str, settings):
@@ -52,21 +53,24 @@ class Answers:
         return self.answer(rows, self.encode(flat))
 
     def encode(self, batch: dict) -> dict:
-        """Return {"sequence_output", "pooled_output"}, as `BertEncoder` gives them, and for
-        embeddings and features "vectors": the layers that are asked for, [B, L, D]."""
+        """Return "sequence_output" and "pooled_output" as `BertEncoder` does.
+
+        For embeddings and features there is "vectors" too: the layers that are asked for, [B, L,
+        D].
+        """
         encoded = self.loaded.encoder(batch)
         if self.reads_layers:
             encoded["vectors"] = self.joined(encoded["hidden_states"])
         return encoded
 
     def answer(self, rows: dict, encoded: dict) -> dict:
-        """Return the outputs.
+        """Return the head's outputs, {name: tensor}.
 
         Args:
-          rows: "input_mask", int32 [B, L]; for multiple choice "choices", of which each question
-            has as many rows; for masked words "masked_lm_positions"; of a text in several windows
-            "pool", a function from their vectors to the texts'.
-          encoded: what `encode` gives.
+          rows: "input_mask", int32 [B, L]; for multiple choice "choices", the number of rows of
+            each question; for masked words "masked_lm_positions"; for texts in several windows
+            "pool", a function from the windows' vectors to the texts'.
+          encoded: the result of `encode`.
         """
         answer = getattr(self, f"_{self.head}")(rows, encoded)
         return {
@@ -74,7 +78,7 @@ class Answers:
         }
 
     def scores(self, vectors):
-        """Return the head's own layer."""
+        """Apply the head's own layer."""
         return self.model.head(vectors)
 
     def word_scores(self, vectors):
@@ -94,13 +98,13 @@ class Answers:
         return self.head in ("embedding", "features")
 
     def joined(self, hidden_states):
-        """Return the layers that `settings.layers` names, of all [..., H] -> [..., D]."""
+        """Join the layers that `settings.layers` names: all states [..., H] -> [..., D]."""
         selected, join = LAYERS[self.settings.layers]
         layers = list(hidden_states)[selected]
         return ops.concatenate(layers, axis=-1) if join == "concat" else sum(layers) / len(layers)
 
     def classes(self, vectors) -> dict:
-        """Return a classifier's answer to the vectors of texts."""
+        """Return a classifier's outputs for the vectors of texts."""
         logits = self.scores(vectors)
         problem = self.model.problem
         if problem == "regression":

@@ -1,4 +1,4 @@
-"""Calling an exported model in Python, for a look at it: `load(folder)(text=[...])`."""
+"""A client in Python for an exported model: `load(folder)(text=[...])`."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from official_bert.checkpoints import integrity
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import read_json
 
-DESCRIPTION = "assets.extra/serving.json"  # in the folder of a version
+DESCRIPTION = "assets.extra/serving.json"  # inside the folder of a version
 
 
 def load(folder: str | os.PathLike) -> "ExportedModel":
@@ -61,14 +61,14 @@ class ExportedModel:
 
         self.path = path
         self.description: dict[str, Any] = {}
-        if os.path.lexists(path / DESCRIPTION):  # it is one of ours
+        if os.path.lexists(path / DESCRIPTION):  # this project exported it
             self.description = read_json(path / DESCRIPTION)
             integrity.check_folder(path, DESCRIPTION, self.description)
             self.description.pop(integrity.CHECKSUMS, None)
         try:
-            self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
+            self._loaded = tf.saved_model.load(str(path))  # keeps the signatures alive
             self.signature_defs = _signature_defs(path)
-        except Exception as error:  # of damage TensorFlow makes every kind
+        except Exception as error:  # TensorFlow raises every kind of exception for damage
             reason = str(error).partition("\n")[0]
             if set("[]*?") & set(str(path)):
                 reason = "TensorFlow takes its path for a pattern; name it without [ ] * ?"

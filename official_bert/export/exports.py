@@ -30,7 +30,7 @@ PRECISIONS = {
 
 
 def load(model: str | os.PathLike):
-    """(`LoadedModel`, its name in messages) of a model folder, or of a model loaded already.
+    """Return a `LoadedModel` and its name in messages, from a folder or a loaded model.
 
     Raises:
       UserError: the folder cannot be read, or has no vocabulary.
@@ -43,7 +43,7 @@ def load(model: str | os.PathLike):
 
 
 def peek(folder: str | os.PathLike):
-    """Return what `load` returns, without the weights: `encoder` and `model` are None."""
+    """Return what `load` returns, but without weights: `encoder` and `model` are None."""
     from official_bert.checkpoints import embedded, model_folder
 
     if not embedded.find(folder).is_dir():
@@ -55,12 +55,12 @@ def peek(folder: str | os.PathLike):
 
 
 def check_precision(format: str, precision: str) -> None:
-    """Raise UserError where a format has not that precision."""
+    """Raise UserError where a format does not have a precision."""
     check_choice("precision", precision, PRECISIONS[format], format)
 
 
 def plan(loaded, source: str, format: str, head: str | None = None, **settings):
-    """(head, `ServingSettings`) of an export; no weights are looked at.
+    """Return (head, `ServingSettings`) of an export, without looking at weights.
 
     Raises:
       UserError: the model cannot be exported so.
@@ -76,8 +76,11 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
 
 
 def choose_head(loaded, head: str | None, source: str) -> str:
-    """Return the head that is exported: `head`, or else the first of `HEADS`. Raises UserError
-    where the model, `source` in messages, lacks that head."""
+    """Return the head to export: `head`, or by default the model's first in `HEADS`.
+
+    Raises:
+      UserError: the model, called `source` in the message, lacks that head.
+    """
     possible = HEADS.get(loaded.head) or find("heads", loaded.head).exports
     if loaded.head == "pretraining" and not fills_masks(loaded.settings):
         possible = tuple(name for name in possible if name != "masked_words")
@@ -99,7 +102,7 @@ def write_tokenizer(folder: Path, tokenizer, labels) -> None:
 
 
 def description(loaded, head: str, inputs: list[str], settings: ServingSettings, **more) -> dict:
-    """Return the contents of `serving.json`: what kind of model this is, for clients."""
+    """Return the contents of `serving.json`, which tells clients the kind of model."""
     return {
         "head": head,
         "problem": loaded.settings.get("problem", "") if head == "classification" else "",
@@ -115,8 +118,10 @@ def description(loaded, head: str, inputs: list[str], settings: ServingSettings,
 
 
 def write_description(folder: Path, name: str, *described, **more) -> None:
-    """Write `serving.json` under `name`, with checksums of what is in the folder by now; the other
-    arguments are those of `description`."""
+    """Write `serving.json` as `name`, with checksums of the folder's other files.
+
+    The other arguments are those of `description`.
+    """
     fields = integrity.with_checksums(folder, name, description(*described, **more))
     write_json(folder / name, fields)
 

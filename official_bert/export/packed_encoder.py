@@ -55,10 +55,10 @@ class PackedEncoder(tf.Module):
         self._pooler_activation = self.pooler and encoder.pooler.activation.__name__
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
-        """Run the blocks; by default gives the last layer.
+        """Run the blocks; return the last layer, or what `read` makes of the hidden states.
 
-        Rows go through in groups of similar length (see `_groups`): tensors that stay within the
-        caches, and little padding in attention.
+        Rows go through in groups of similar length (see `_groups`), so that tensors stay within the
+        caches and attention has little padding.
 
         Args:
           packed: tokens of all rows.
@@ -110,7 +110,7 @@ class PackedEncoder(tf.Module):
         return self.pool(self.summary_token(sequence, packed))
 
     def pool(self, summary):
-        """Return the pooler, [B, H] -> [B, H]."""
+        """Apply the pooler: [B, H] -> [B, H]."""
         if self.pooler is None:
             return summary
         functions = {"tanh": tf.tanh, "relu": tf.nn.relu, "gelu": tf.nn.gelu}
@@ -132,7 +132,7 @@ def _groups(packed: Packed):
     lengths = tf.gather(packed.row_lengths, order)
     starts = tf.gather(packed.row_starts, order)
     before = tf.cumsum(lengths, exclusive=True)  # tokens in the rows before, in the new order
-    # No row is longer than a group, so there is a row that begins in each.
+    # No row is longer than a group, so in each group some row begins.
     size = tf.maximum(_GROUP_TOKENS, longest(lengths))
     count = longest(before // size + 1)
 
@@ -215,8 +215,10 @@ class _Block(tf.Module):
 
 
 def _transpose(x, order):
-    """Return `tf.transpose` of the bits: for floats oneDNN's runs, 50 microseconds before it
-    begins."""
+    """Transpose a tensor as integers of the same bits.
+
+    For floats TensorFlow calls oneDNN, which takes 50 microseconds before it begins.
+    """
     bits = {2: tf.int16, 4: tf.int32}[x.dtype.size]
     return tf.bitcast(tf.transpose(tf.bitcast(x, bits), order), x.dtype)
 
@@ -238,15 +240,15 @@ def variable(weights, dtype, name) -> tf.Variable:
 
 
 class PackedAnswers(Answers):
-    """`Answers` of packed tokens, by TensorFlow's own variables: copies of the weights.
+    """`Answers` from packed tokens, computed with copies of the weights in TensorFlow variables.
 
     Args:
       loaded, head, settings: as for `Answers`.
-      precision, transpose: of the `PackedEncoder`.
+      precision, transpose: as for `PackedEncoder`.
 
     Attributes:
       encoder: the `PackedEncoder`.
-      parts: what holds the variables.
+      parts: modules and variables that a SavedModel has to keep.
     """
 
     def __init__(self, loaded, head, settings, precision="float32", transpose=None):
@@ -265,8 +267,10 @@ class PackedAnswers(Answers):
             self.parts += [self._scores, *(weight.value for weight in bilstm)]
 
     def answer_packed(self, packed: Packed, **more) -> tuple[dict, Rows]:
-        """Return the outputs, and where tokens stand in them; `more` is what `answer` reads of
-        rows."""
+        """Return the outputs, and the `Rows` of the tokens.
+
+        `more` holds further entries of `answer`'s `rows`.
+        """
         rows = Rows(packed)
         encoded = self._encode_packed(packed, rows)
         return self.answer({"input_mask": tf.cast(rows.mask, tf.int32), **more}, encoded), rows
@@ -292,7 +296,7 @@ class PackedAnswers(Answers):
         return tf.reshape(written, tf.concat([tf.shape(vectors)[:-1], [scores]], axis=0))
 
     def word_scores(self, vectors):
-        # Not by Keras' layer, whose GELU the converter of LiteRT does not recognise.
+        # Keras' layer is not used, since LiteRT's converter does not recognise its GELU.
         x = self._transform(tf.reshape(vectors, [-1, self.config.hidden_size]))
         x = self._norm(tf.cast(activation(self.config)(x), tf.float32))
         table = self.encoder.word_embeddings

@@ -1,4 +1,4 @@
-"""From a model folder to a SavedModel with everything inside.
+"""Export of a model folder to a SavedModel that holds everything.
 
 The folder that `export` writes is what TensorFlow Serving expects:
 
@@ -28,7 +28,7 @@ from official_bert.export.client import DESCRIPTION
 from official_bert.export.settings import ServingSettings
 from official_bert.extension import find
 
-# One short text and two of different length: the graph is optimised once, memory is touched twice.
+# One short text, then two of different lengths: the graph is optimised once, memory touched twice.
 _TEXTS = ("A short text.", "Another text, somewhat longer than the first, to warm the memory up.")
 
 
@@ -46,7 +46,7 @@ def export(
       model_folder: a model folder, or a loaded model (`official_bert.load`).
       output: the folder that holds the versions; its name is the model's name for TensorFlow
         Serving.
-      head: what to serve, of `exports.HEADS`; None is the head the model has, or else sentence
+      head: the head to serve, of `exports.HEADS`; None: the model's own, or else sentence
         embeddings.
       version: name of the sub-folder.
       overwrite: rename that version to VERSION.~1~ first, if it exists.
@@ -81,7 +81,7 @@ def export(
 
 
 def in_memory(loaded, head: str, settings: ServingSettings):
-    """Return the `ServedModel` that an export saves, with a copy of the weights as they are now.
+    """Return the `ServedModel` that an export saves, with a copy of the current weights.
 
     Raises:
       UserError: the model cannot be served so.
@@ -105,7 +105,7 @@ def in_memory(loaded, head: str, settings: ServingSettings):
 
 
 def plan(loaded, source, output, head=None, version=1, **settings):
-    """(head, `ServingSettings`, path) of an export; no weights are looked at.
+    """Return (head, `ServingSettings`, path) of an export, without looking at weights.
 
     Raises:
       UserError: as for `export`.
@@ -131,7 +131,7 @@ def _check_backend() -> None:
 
 
 def _signatures(model) -> dict:
-    """{signature name: concrete function} with explicit types and input names."""
+    """Return {signature: concrete function}, with explicit types and names of inputs."""
     import tensorflow as tf
 
     strings = {
@@ -163,7 +163,7 @@ def _signatures(model) -> dict:
 
 
 def _parse_examples(examples, text_inputs):
-    """tf.Example [B] -> the text inputs; a feature that is missing is an empty text."""
+    """Parse tf.Examples [B] to the text inputs; a missing feature is an empty text."""
     import tensorflow as tf
 
     features = {
@@ -180,8 +180,10 @@ def _parse_examples(examples, text_inputs):
 
 
 def write_warm_up(path, model_name: str, model) -> None:
-    """Write requests for all signatures of a `ServedModel`, which TensorFlow Serving sends itself
-    before it takes others: the first call of a signature optimises its graph, which takes seconds.
+    """Write requests for all signatures of a `ServedModel`, which TensorFlow Serving sends itself.
+
+    It sends them before it takes others: the first call of a signature optimises its graph, which
+    takes seconds.
 
     The file is a TFRecord of `tensorflow_serving.apis.PredictionLog` messages. Their classes come
     with tensorflow-serving-api, which nothing else here needs, so the few bytes around the tensors

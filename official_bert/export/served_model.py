@@ -1,4 +1,4 @@
-"""Exported models: what the graph of each head takes and gives; texts in, texts out."""
+"""Served models: texts in, answers out, in one graph; the inputs and outputs of each head."""
 
 import tensorflow as tf
 
@@ -8,21 +8,21 @@ from official_bert.tokenization.graph import in_graph_packing as packing
 
 
 def valid_utf8(texts):
-    """Return strings of any shape as Python's `bytes.decode("utf-8", "ignore")` reads them."""
+    """Drop bytes that are not UTF-8 from strings of any shape, as Python's "ignore" does."""
     return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
 
 
 class ServedModel(tf.Module):
     """A model that answers texts and token ids.
 
-    A head is a subclass with `text_inputs`, {input name: shape} of string tensors, and
-    `answer_ids(packed)`, which gives a dictionary of dense tensors for tokens, or
-    `_answer_texts(**texts)`. Where a text can be too long, the answer to texts has `truncated` bool
-    [B]: a part of the row's text was not read.
+    A head is a subclass. It has `text_inputs`, {input name: shape} of string tensors, and overrides
+    `answer_ids(packed)`, which returns a dictionary of dense tensors, or `_answer_texts(**texts)`.
+    Where a text can be too long, the answer to texts has `truncated`, bool [B]: whether a part of
+    the row's text was not read.
 
     Args:
       loaded: `LoadedModel`, with the head that the subclass serves.
-      tokenizer: `InGraphTokenizer`, or that of another kind, of the model's vocabulary.
+      tokenizer: `TextsToPieces` of the model's vocabulary, such as `InGraphTokenizer`.
       settings: lengths, labels and so on.
     """
 
@@ -32,8 +32,8 @@ class ServedModel(tf.Module):
 
     def __init__(self, loaded, tokenizer, settings: ServingSettings):
         super().__init__(name=self.kind)
-        # Functions hide what tf.Module would otherwise track and save with functions of its own.
-        # Strings [B] -> ragged int32 ids [B, (tokens)]; and these with `starts` and `ends`, alike.
+        # tf.Module would track the tokeniser and save its functions too; plain functions hide it.
+        # The first maps strings [B] to ragged int32 ids [B, (tokens)]; the second returns `Pieces`.
         self.tokenize = lambda texts: tokenizer(texts)
         self.tokenize_with_offsets = lambda texts: tokenizer.tokenize_with_offsets(texts)
         self.settings, self.own = settings, loaded.tokenizer
@@ -43,12 +43,14 @@ class ServedModel(tf.Module):
         self.parts = self.answers.parts
 
     def computed(self, loaded):
-        """Return the computation of answers, with copies of the weights."""
+        """Return the `Answers` to compute with, which hold copies of the weights."""
         return PackedAnswers(loaded, self.kind, self.settings, self.settings.precision)
 
     def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
-        """Answer strings; bytes that are not UTF-8 are dropped, and places in the answer count the
-        characters of what is left."""
+        """Answer strings; bytes that are not UTF-8 are dropped.
+
+        Places in the answer count the characters that are left.
+        """
         named |= dict(zip(self.text_inputs, texts, strict=False))
         return self._answer_texts(**{name: valid_utf8(text) for name, text in named.items()})
 
@@ -65,26 +67,24 @@ class ServedModel(tf.Module):
         return self.answer_ids(packed)
 
     def _to_padded(self, packed, input_mask) -> dict[str, tf.Tensor]:
-        """Return the outputs that belong to tokens, in rows as long as the mask's, zero at
-        padding."""
+        """Return the outputs of tokens in rows as long as the mask's, zero at padding."""
         answer, rows = self.answers.answer_packed(packed)
         columns = {name: tf.boolean_mask(x, rows.mask) for name, x in answer.items()}
         return {name: packing.to_padded(x, input_mask) for name, x in columns.items()}
 
     def extra_signatures(self) -> dict:
-        """Return {signature: (function, {input name: TensorSpec})}, what a head has beside the
-        three."""
+        """Return {signature: (function, {input name: TensorSpec})} beside the three."""
         return {}
 
     def pack_texts(self, texts: list) -> tuple[packing.Packed, tf.Tensor]:
-        """Return ragged ids of one text or of a pair; the packed rows, and bool [B], which were
+        """Pack the ragged ids of a text or a pair; return the rows, and bool [B], which were
         cut."""
         settings = self.settings
         packed = packing.of_texts(texts, self.own, settings.max_seq_length, settings.truncation)
         return packed, packing.was_cut(packed, texts, self.between)
 
     def _checked(self, packed):
-        """Refuse ids that the tables do not have: on a GPU they would read zeros silently."""
+        """Refuse ids that the tables lack: on a GPU they would silently be read as zeros."""
         config = self.answers.config
         for name, values, limit in (
             ("input_ids", packed.ids, config.vocab_size),
@@ -105,8 +105,8 @@ class ServedClassifier(ServedModel):
     shorter rows filled with "".
     regression: `values` float32 [B].
 
-    And for texts `truncated` bool [B]. A model that pools windows reads texts in windows, and takes
-    token ids [B, W, L]; a window whose mask is zero does not count.
+    Answers to texts also have `truncated` bool [B]. A model that pools windows reads texts in
+    windows, and takes token ids [B, W, L]; a window whose mask is zero does not count.
     """
 
     kind = "classification"
@@ -145,7 +145,7 @@ class ServedClassifier(ServedModel):
         return self.answer_ids(packed, tf.cast(tf.where(real)[:, 0], tf.int32))
 
     def answer_ids(self, packed, text=None):
-        """Return `text`, int32 [rows]: of windows, the text that each belongs to."""
+        """Answer packed rows; `text`, int32 [rows], is the text that each window belongs to."""
         pool = {}
         if text is not None:
             pool["pool"] = lambda vectors: packing.pooled(vectors, text, self.pooling)
@@ -164,7 +164,7 @@ class ServedClassifier(ServedModel):
 
 
 class ServedMultipleChoice(ServedModel):
-    """Multiple choice (section 4.4): one input an ending, a softmax over their scores.
+    """Multiple choice (section 4.4): a row for each ending, a softmax over their scores.
 
     Inputs `context` [B] and `choices` [B, C]; outputs `choice` int32 [B], `probabilities` and
     `logits` float32 [B, C], and for texts `truncated` bool [B], whether a choice was cut. A choice
@@ -242,7 +242,7 @@ class ServedMaskedWords(ServedModel):
 
     `words` string [B, M, k], best first; `probabilities` float32 [B, M, k]; `token_ids` int32
     [B, M, k]; and for texts `start` and `end` int32 [B, M], the characters of each "[MASK]" (or of
-    what the vocabulary has in its place), and `truncated` bool [B]. Rows with fewer masks are
+    the vocabulary's own mask), and `truncated` bool [B]. Rows with fewer masks are
     filled with "", 0, 0 and -1. A mask that is cut off with the end of a text is not answered. A
     word that starts with "##" continues the one before it.
     """
@@ -255,8 +255,8 @@ class ServedMaskedWords(ServedModel):
         self.vocabulary = tf.constant(loaded.tokenizer.readable, tf.string)
 
     def _answer_texts(self, text):
-        # The tokeniser takes "[MASK]" for a bracket and a word, as in training; so the text is
-        # tokenised in pieces, and the masks are put between them.
+        # The tokeniser reads "[MASK]" as brackets and a word, as in training. So the text between
+        # masks is tokenised, and the masks are put in afterwards.
         pieces = tf.strings.split(text, self.mask)  # [B, (masks + 1)]
         last = tf.cast(pieces.row_splits[1:] - 1, tf.int32)  # a row's last piece: no mask after it
         follows = tf.tensor_scatter_nd_update(
@@ -299,7 +299,7 @@ class ServedMaskedWords(ServedModel):
         }
 
     def _offsets(self, pieces, words):
-        """Return characters of the masks that have an answer, int32 [B, M]."""
+        """Return the characters of the masks that are answered, int32 [B, M] each."""
         characters = tf.strings.length(pieces.values, unit="UTF8_CHAR")
         ends = tf.cumsum(pieces.with_values(characters + len(self.mask)).to_tensor(0), axis=1)
         ends = ends[:, : tf.shape(words)[1]]

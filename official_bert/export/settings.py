@@ -1,6 +1,6 @@
-"""Settings of an export beside weights and vocabulary: how texts were cut in training.
+"""Settings of an export beside weights and vocabulary, such as how texts were cut in training.
 
-Needs neither Keras nor TensorFlow, so that what cannot be exported is an error at once.
+This needs neither Keras nor TensorFlow, so a model that cannot be exported is refused at once.
 """
 
 import dataclasses
@@ -15,9 +15,8 @@ from official_bert.tokenization.windows import check_overlap
 PRECISIONS = ("float32", "bfloat16", "int8")
 POOLINGS = ("cls", "mean")
 LABEL_PIECES = ("first", "last")
-# Name -> (hidden states it reads, how it joins them). The names are those of
-# official_bert.features; its two weighted sums have weights to learn and start as the plain mean,
-# which is what is here.
+# Name -> (hidden states it reads, how it joins them), as in official_bert.features. There the
+# weighted sums have weights to learn and start as the plain mean; here they are the plain mean.
 LAYERS = {
     "embeddings": (slice(0, 1), "single"),
     "second_to_last": (slice(-2, -1), "single"),
@@ -39,15 +38,15 @@ class ServingSettings:
       problem: of a classifier: "single_label", "multi_label" or "regression".
       max_seq_length: tokens of one input, [CLS] and [SEP] included.
       truncation: which end of a long text is kept: "head", "tail" or "head+tail".
-      windows: of a classifier that pools windows: at most so many of a text.
+      windows: of a classifier that pools windows: the most windows of a text.
       window_overlap: tokens that such a window shares with the one before it.
       doc_stride: tokens between the starts of two windows of a long passage.
       max_query_length: tokens of a question; the rest is cut.
       max_answer_length: tokens of the longest answer.
-      n_best_size: spans among which an answer's probability is shared out.
+      n_best_size: number of spans whose softmax gives an answer's probability.
       allow_no_answer: SQuAD 2.0: the empty answer competes.
       null_score_diff_threshold: how much better than the best span the empty answer has to score.
-      label_piece: of a tagger: which piece of a word says its label, "first" or "last".
+      label_piece: of a tagger: the piece that decides a word's label, "first" or "last".
       top_k: words offered for each [MASK].
       layers: of embeddings and features, such as concat_last_four: a name of `LAYERS`.
       pooling: of embeddings: "cls" or "mean" over all tokens.
@@ -90,8 +89,7 @@ class ServingSettings:
 
     @classmethod
     def from_loaded(cls, loaded, **overrides: Any) -> "ServingSettings":
-        """Return the settings of a loaded model: its `model.json`, then its encoder, then the
-        defaults.
+        """Return the settings of a loaded model: from its `model.json`, its encoder, or defaults.
 
         `model.json` has the fields of training at the top (labels, problem, max_seq_length) and the
         task's own options under "task", "options". `overrides` that are None count as absent.
@@ -106,7 +104,7 @@ class ServingSettings:
         options = task.get("options")
         options = options if isinstance(options, dict) else {}
         own = _vectors(loaded)
-        # There "windows" is how their vectors are pooled; how many there are is the task's option.
+        # In model.json "windows" is the pooling; the number of windows is the task's option.
         folder = {name: value for name, value in loaded.settings.items() if name != "windows"}
         found = {
             name: value
@@ -189,5 +187,5 @@ def _vectors(loaded) -> dict[str, Any]:
         return (
             SentenceVectors.from_settings(fields, "model.json").export_settings() if fields else {}
         )
-    except UserError:  # said where the embedding is exported
+    except UserError:  # the export of the embedding says so
         return {}

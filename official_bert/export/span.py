@@ -1,8 +1,8 @@
 """The answer to a question, marked in a passage (sections 4.2 and 4.3).
 
-The rules are those of `official_bert.span_answers`: of every window the n best starts and ends;
-a span starts at a token that has its most context there, ends at most `max_answer_length` tokens
-later, and scores start + end; the spans of all windows compete. With `allow_no_answer` (SQuAD 2.0)
+The rules are those of `official_bert.span_answers`. Every window gives its n best starts and ends.
+A span starts at a token that has its most context there, is at most `max_answer_length` tokens
+long, and scores start + end; the spans of all windows compete. With `allow_no_answer` (SQuAD 2.0)
 the empty answer scores start + end at [CLS], the lowest over the windows.
 """
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 from official_bert.export.served_model import ServedModel
 from official_bert.tokenization.graph import in_graph_packing as packing
 
-_NOTHING = -1e9  # the score of what is not a span
+_NOTHING = -1e9  # score of a pair that is not a span
 
 
 class ServedSpan(ServedModel):
@@ -45,7 +45,7 @@ class ServedSpan(ServedModel):
         # The passage begins behind [CLS], question and [SEP].
         first = 1 + len(self.between) + tf.gather(kept, plan.text)  # [W]
         spans, scores = self._spans(logits, rows, first, plan)
-        # Where there is no span its token is 0, which passages without any token lack.
+        # A pair that is not a span has token 0, which a batch without passage tokens lacks.
         starts, ends = (
             tf.gather(tf.concat([characters.values, [0]], axis=0), spans[..., side])
             for side, characters in enumerate((starts, ends))
@@ -80,7 +80,7 @@ class ServedSpan(ServedModel):
         sizes = sizes[:, None, None]
         inside = (starts >= 0) & (ends < sizes) & (starts < sizes)
         ordered = (starts <= ends) & (ends < starts + self.settings.max_answer_length)
-        # A batch may have no passage token at all; the entry added gives gather something to find.
+        # A batch may have no passage token at all; the added entry gives gather something to read.
         owns = tf.concat([plan.owns, [False]], axis=0)
         tokens = tf.concat([plan.tokens.values, [0]], axis=0)
         last = tf.size(tokens) - 1
@@ -99,8 +99,10 @@ class ServedSpan(ServedModel):
         return tf.reshape(pairs, [*flat, 2]), tf.reshape(scores, flat)
 
     def _best(self, context, scores, begin_end, empty):
-        """Return outputs from scores [B, S] and characters [B, S, 2] of candidate spans, [B] of
-        none."""
+        """Return the outputs from candidates: scores [B, S], characters [B, S, 2].
+
+        `empty` is the score of the empty answer, [B].
+        """
         size = self.settings.n_best_size
         # Twice as many as are kept: some have the text of a better one.
         scores, order = tf.math.top_k(scores, tf.minimum(2 * size, tf.shape(scores)[1]))
@@ -145,12 +147,12 @@ class ServedSpan(ServedModel):
 
 
 def _by_text(scores, begin_end, text, batch):
-    """Return candidates of windows [W, S] -> of texts [B, S'], filled with `_NOTHING`."""
+    """Gather the candidates of windows [W, S] by text: [B, S'], filled with `_NOTHING`."""
     scores = tf.RaggedTensor.from_value_rowids(scores, text, batch, validate=False)
     begin_end = tf.RaggedTensor.from_value_rowids(begin_end, text, batch, validate=False)
     scores, begin_end = scores.to_tensor(_NOTHING), begin_end.to_tensor(0)  # [B, windows, S, ...]
     most = tf.shape(scores)[1] * tf.shape(scores)[2]
     scores, begin_end = tf.reshape(scores, [batch, most]), tf.reshape(begin_end, [batch, most, 2])
-    # One candidate more that is none: a batch without rows has a first column, too.
+    # One more candidate that is not a span gives a batch without rows a first column, too.
     scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=_NOTHING)
     return scores, tf.pad(begin_end, [[0, 0], [0, 1], [0, 0]])

@@ -1,8 +1,8 @@
 """A label for every word of a text (section 5.3): named entities and the like.
 
-A word has the label, as in training, that its first WordPiece gets, or its last where the model was
-trained so (`label_piece`). Texts too long for the encoder are read in overlapping windows, so every
-word is answered.
+A word has the label of its first WordPiece, or of its last where the model was trained so
+(`label_piece`). Texts too long for the encoder are read in overlapping windows, so every
+word gets a label.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from official_bert.tokenization import reference
 from official_bert.tokenization.graph import in_graph_packing as packing
 from official_bert.tokenization.graph.in_graph import BasicWords
 
-_LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
+_LAST_CODE = 0x30000  # beyond it are no marks, and no ideographs that are words
 
 
 class ServedTagger(ServedModel):
@@ -32,8 +32,8 @@ class ServedTagger(ServedModel):
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
         self.labels = tf.constant(settings.labels, tf.string)
-        # WordPieces end where words do. Other pieces may not, and depend on the blank before a
-        # word, which in training every word has: words are cut first there.
+        # WordPieces end where words end. Other pieces may not, and depend on the blank before a
+        # word, which in training every word has. For them, words are cut first.
         self.basic_words = None
         if loaded.tokenizer.kind == "word_piece":
             self.word_finder = WordFinder(loaded.tokenizer.vocab)
@@ -85,9 +85,11 @@ class ServedTagger(ServedModel):
         }
 
     def _labels_of_words(self, words, counts):
-        """Map words [W], `counts` [B] of each text -> labels, "" where a word has no piece, and
-        their probabilities, [W]."""
-        # Every word stands behind a blank, as in training.
+        """Map words [W] and `counts` [B], the number in each text, to labels and probabilities [W].
+
+        A word without pieces has the label "".
+        """
+        # A blank precedes every word, as in training.
         behind_blanks = tf.where(words == "", "", tf.strings.join([" ", words]))
         pieces = self.tokenize(behind_blanks)  # [W, (pieces)]
         lengths = packing.token_counts(pieces)
@@ -117,15 +119,14 @@ class ServedTagger(ServedModel):
         return {"words": (self.answer_words, {"words": tf.TensorSpec([None, None], tf.string)})}
 
     def _logits(self, ids):
-        """Map ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined
-        again."""
+        """Map ragged ids [B, (pieces)] -> float32 [P, labels], from windows joined again."""
         lengths = packing.token_counts(ids)
         room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
         plan = packing.windows(lengths, room, tf.maximum(room // 2, 1))
         texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
         packed = packing.assemble([texts], self.cls_id, self.sep_id)
         answer, _ = self.answers.answer_packed(packed)
-        # Token t of window w stands behind [CLS] of its row.
+        # Token t of window w is at place t + 1 of its row, behind [CLS].
         window = tf.boolean_mask(plan.window_of_token, plan.owns)
         place = 1 + packing.positions_in_rows(packing.token_counts(plan.tokens))
         places = tf.stack([window, tf.boolean_mask(place, plan.owns)], axis=1)
@@ -157,11 +158,11 @@ def _cut_out(texts, row, start, end):
 
 
 class WordFinder(tf.Module):
-    """Groups pieces to words. `vocab` is the list of pieces.
+    """Groups pieces into words; `vocab` is the list of pieces.
 
-    CoNLL-like words: what stands between blanks, with punctuation at either side as words of their
-    own ("Baghdad." is two words, "19-year-old" one); the full stop of an abbreviation stays with it
-    ("U.N.", "J."); every ideograph is a word.
+    Words are like CoNLL's. Blanks separate them, and punctuation at either side is a word of its
+    own ("Baghdad." is two words, "19-year-old" one). The full stop of an abbreviation stays with it
+    ("U.N.", "J."). Every ideograph is a word.
     """
 
     def __init__(self, vocab: list[str]):
@@ -171,7 +172,7 @@ class WordFinder(tf.Module):
         self._is_dot = _marked(vocab, lambda piece: piece == ".")
 
     def begins_word(self, ids, starts, ends):
-        """Return whether a piece is the first of its word.
+        """Return whether each piece is the first of its word.
 
         Args:
           ids, starts, ends: ragged int32 [B, (pieces)], as the in-graph tokeniser gives them.
@@ -184,7 +185,7 @@ class WordFinder(tf.Module):
         rows = tf.cast(ids.value_rowids(), tf.int32)
         new_row = tf.concat([[True], rows[1:] != rows[:-1]], axis=0)[: tf.size(pieces)]
         gap = tf.concat([[True], begin[1:] > end[:-1]], axis=0)[: tf.size(pieces)]
-        new_chunk = new_row | gap  # a chunk is what stands between blanks
+        new_chunk = new_row | gap  # blanks separate chunks
         chunk = tf.cumsum(tf.cast(new_chunk, tf.int32)) - 1
         chunks = tf.reduce_max(tf.concat([chunk, [-1]], axis=0)) + 1
 
@@ -218,5 +219,5 @@ def _largest(values, segments, count):
 
 
 def _marked(vocab: list[str], test: Callable[[str], bool]) -> tf.Tensor:
-    """Mark the pieces of one character that passes the test. bool [V]."""
+    """Mark the pieces of one character that passes a test: bool [V]."""
     return tf.constant([len(piece) == 1 and test(piece) for piece in vocab])

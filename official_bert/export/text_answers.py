@@ -1,7 +1,7 @@
 """Answers of every head to texts, on every backend.
 
-The texts are cut and put together here, the model is asked for its scores. Exported models do the
-same inside their graph (`official_bert.export`), by the same rules; a test holds both together.
+The texts are cut and packed here, and the model is asked for its scores. Exported models do the
+same inside their graph (`served_model`), by the same rules; a test compares both.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from official_bert.tokenization.windows import beside_question, overlapping, pac
 
 
 def as_texts(texts, may_be_empty: bool = False) -> tuple[list[str], bool]:
-    """Return the texts as a list, and whether it was one text alone."""
+    """Return the texts as a list, and whether a single text was given."""
     one = isinstance(texts, str)
     for index, text in enumerate(texts := text_list(texts, "texts")):
         if not may_be_empty and not text.strip():
@@ -28,7 +28,7 @@ def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
     """Return {"label", "probabilities"}, {"labels", "probabilities"} or {"value"} of each text.
 
     Args:
-      outputs: of `Answers`, one {name: array} a text.
+      outputs: those of `Answers`, one {name: array} for each text.
     """
     if problem == "regression":
         return [class_of(output["values"], problem, labels) for output in outputs]
@@ -39,8 +39,10 @@ def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
 
 
 def class_of(row, problem: str, labels: list) -> dict:
-    """Return the answer of `classes` to one text, its probabilities as a list; `row`: these, or the
-    value."""
+    """Return the answer to one text as `classes` does, but with a list of probabilities.
+
+    `row` holds the probabilities, or for a regression the value.
+    """
     if problem == "regression":
         return {"value": float(row)}
     if problem == "single_label":
@@ -51,11 +53,12 @@ def class_of(row, problem: str, labels: list) -> dict:
 
 
 def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: str):
-    """Return the vectors [texts, H] of texts read in windows, and how many texts were cut; see
-    `spans`.
+    """Return the vectors [texts, H] of texts read in windows, and how many texts were cut.
+
+    Further arguments are those of `spans`.
 
     Args:
-      ask: gives the "vector" of each row.
+      ask: function that returns the "vector" of each row.
       pairs: the second texts, or None.
       pooling: of `window_pooling`.
     """
@@ -85,9 +88,10 @@ def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -
     """Return {"answer", "start", "end", "probability"} for each question; no answer is "", -1, -1.
 
     Args:
-      tokenizer: of the model.
-      ask: gives the outputs of the model for rows of `sequences.pack`, one {name: array} a row.
-      questions, contexts: as many of both.
+      tokenizer: the model's.
+      ask: function from rows of `sequences.pack` to the model's outputs, one {name: array} for
+        each.
+      questions, contexts: lists of equal length.
       settings: `ServingSettings`.
     """
     features = []
@@ -107,7 +111,7 @@ def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -
             settings.allow_no_answer, settings.null_score_diff_threshold,
         )  # fmt: skip
         start, stop = best["start"], best["end"]
-        nothing = start < 0 and not best.get("best_text")  # there is no span to compete with
+        nothing = start < 0 and not best.get("best_text")  # no span competes with the empty answer
         found.append(
             {
                 "answer": context[start:stop] if start >= 0 else "",
@@ -136,8 +140,8 @@ def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
     """Return {"text", "masks": [[{"word", "probability"}]]} for each text; see `Model.fill_mask`.
 
     Args:
-      ask: gives "token_ids" and "probabilities" for rows with "masked_lm_positions".
-      longest: tokens of a row at most.
+      ask: function from rows with "masked_lm_positions" to "token_ids" and "probabilities".
+      longest: most tokens of a row.
     """
     rows, mask, readable = [], tokenizer.special.mask, tokenizer.readable
     for index, text in enumerate(texts):
@@ -163,7 +167,7 @@ def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
                 strict=False,
             )  # fmt: skip
         ]
-        for words in masks:  # the best one in each place
+        for words in masks:  # put the best word in each place
             if (word := words[0]["word"]).startswith("##"):
                 before, after = text.split(mask, 1)
                 text = before.rstrip() + word[2:] + after
@@ -201,14 +205,13 @@ def taggings(tokenizer, ask, texts: list[str], settings) -> list[dict]:
 
 
 def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict[str, Any]]]:
-    """Return the ids of a text's pieces; of its words text, place and the piece that has their
-    label."""
+    """Return the ids of a text's pieces, and its words: text, place, and piece with the label."""
     if tokenizer.kind == "word_piece":
         ids, spans = tokenizer.encode_with_offsets(text)
         firsts, counts, places = _places([tokenizer.vocab[i] for i in ids], spans)
-    else:  # pieces may reach over the ends of words, so words are cut first
+    else:  # pieces may cross the ends of words, so words are cut first
         *_, places = _places(*word_groups.basic_words(text))
-        # Every word stands behind a blank, as in training.
+        # A blank precedes every word, as in training.
         encoded = [tokenizer.encode(f" {text[start:end]}") for start, end in places]
         ids, counts = [i for part in encoded for i in part], [len(part) for part in encoded]
         firsts = np.cumsum([0, *counts[:-1]]).tolist() if counts else []
@@ -223,17 +226,17 @@ def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict
 def _places(pieces: list[str], spans):
     """Return each word's first piece, its number of pieces, and its characters [start, end)."""
     firsts = word_groups.first_pieces(pieces, spans)
-    # A text without pieces has no words: the end of all is one too many then.
+    # Without pieces there are no words, and the last end has no partner.
     words = [spans[i:j] for i, j in zip(firsts, [*firsts[1:], len(pieces)], strict=False)]
     places = [(word[0][0], max(end for _, end in word)) for word in words]
     return firsts, list(map(len, words)), places
 
 
 def checked_pairs(head: str, texts: list[str], pairs) -> list:
-    """Return the second texts of spans and choices.
+    """Return the second texts of spans and choices as a list; of taggings an empty one.
 
     Raises:
-      UserError: they are missing, too many, or none.
+      UserError: they are missing, of another number than the texts, or not texts.
     """
     needs = {"span": "a passage for each question", "tagging": "no pairs"}
     told = UserError(f"this model takes {needs.get(head, 'choices for each context')}")

@@ -1,4 +1,4 @@
-"""A tokeniser as a Keras layer: texts in, what the encoder reads out, inside a TensorFlow graph."""
+"""A tokeniser as a Keras layer, inside a TensorFlow graph: from texts to the encoder's inputs."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ class TokenizerLayer(keras.layers.Layer):
     Args:
       tokenizer: a `tokenization.Tokenizer`, as `LoadedModel.tokenizer`.
       max_length: tokens of a row with [CLS] and [SEP]; what is longer is cut.
-      truncation: which part of a text too long stays: "head", "tail" or "head+tail".
+      truncation: which part of a too long text is kept: "head", "tail" or "head+tail".
 
     Call arguments:
       inputs: texts: a string tensor [B] or [], a Python text or a list; or a tuple of two of these,
@@ -54,7 +54,7 @@ class TokenizerLayer(keras.layers.Layer):
         if max_length < 8:
             raise UserError(f"max_length={max_length} leaves no room for text; use at least 8")
         self.max_length, self.truncation, self._rules = max_length, truncation, rules
-        # Texts are not tensors of the backend, and are not to become some.
+        # Keras must not convert texts to tensors of the backend.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self.built = True
@@ -118,12 +118,12 @@ class TokenizerLayer(keras.layers.Layer):
 
 
 def in_graph_tokenizer(tokenizer):
-    """Return the same tokeniser as TensorFlow operations.
+    """Return a tokeniser as TensorFlow operations.
 
     Raises:
       UserError: TensorFlow cannot compute it.
     """
-    # Half of an export's time goes into it: exports of the same vocabulary share it.
+    # Building it takes half of an export's time, so exports of one vocabulary share it.
     key = tokenizer.digest()
     if key not in _made:
         kind = tokenizer.kind
@@ -139,6 +139,6 @@ def in_graph_tokenizer(tokenizer):
     return _made[key]
 
 
-# The kinds of tokenisers, and the models of others' tokenizer.json; extensions have further ones.
+# Kinds of tokenisers, and models of foreign tokenizer.json files; extensions add further ones.
 _IN_GRAPH = {"word_piece": InGraphTokenizer, "WordPiece": InGraphWordPieces}
 _made: dict = {}  # the last one, by its digest

@@ -1,10 +1,9 @@
-"""Tokenisers: WordPiece as the original BERT does it (section 3 of the paper), and others' files.
+"""Tokenisers: WordPiece as in the original BERT (section 3 of the paper), and foreign files.
 
 `BertTokenizer` is the class to use for BERT, `ForeignTokenizer` for another library's
-`tokenizer.json`; extensions add further kinds. `Tokenizer` says what they have in common, and
-`load_tokenizer` reads any of their files. `reference.py` is BERT's algorithm to read. Nothing here
-imports Keras or TensorFlow but `in_graph*.py`, the same tokenisers as TensorFlow operations for
-serving.
+`tokenizer.json`; extensions add further kinds. `Tokenizer` is their protocol, and `load_tokenizer`
+reads any of their files. `reference.py` is BERT's algorithm, written to be read. Only `graph`
+imports TensorFlow: the same tokenisers as TensorFlow operations, for serving.
 """
 
 import os
@@ -35,7 +34,7 @@ _OWN = {kind.kind: kind for kind in (BertTokenizer, ForeignTokenizer)}
 
 
 def tokenizer_class(name: str, source: str = "") -> type[Tokenizer]:
-    """Return the class of tokenisers of a kind, as `model.json` names it.
+    """Return the class of tokenisers with a kind, as `model.json` names it.
 
     Args:
       source: where the name stood; begins the message.
@@ -47,8 +46,10 @@ def tokenizer_class(name: str, source: str = "") -> type[Tokenizer]:
 
 
 def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules) -> Tokenizer:
-    """Return the tokeniser of a vocabulary file: of a `.json` that an extension's, or any that the
-    library `tokenizers` knows, of a `.model` an extension's, else WordPiece.
+    """Return the tokeniser of a vocabulary file.
+
+    A `.json` is read by an extension or by the library `tokenizers`, a `.model` by an extension,
+    any other file as WordPiece.
 
     Args:
       path: the file.
@@ -69,11 +70,10 @@ def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules)
 
 
 def find_vocabulary(folder: str | os.PathLike, exists=os.path.exists) -> str | None:
-    """Return the path of the vocabulary in a folder of records or of a model; None where there is
-    none.
+    """Return the path of the vocabulary in a folder of records or of a model, or None.
 
     Args:
-      exists: whether there is a file of a path; another one looks into remote folders.
+      exists: function that tells whether a path exists; another one can look into remote folders.
     """
     paths = (os.path.join(folder, name) for name in _file_names())
     return next((path for path in paths if exists(path)), None)

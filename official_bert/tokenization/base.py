@@ -1,4 +1,4 @@
-"""The protocol of a tokeniser, whatever its algorithm, for models, tasks and data preparation."""
+"""The protocol of tokenisers of every algorithm, for models, tasks and data preparation."""
 
 import hashlib
 import itertools
@@ -16,11 +16,11 @@ PADDINGS = ("longest", "max_length")
 
 
 class SpecialTokens(NamedTuple):
-    """The tokens that are not text, by what they do; the names of the fields are BERT's.
+    """The tokens that are not text, by their function; the fields have BERT's names.
 
     Attributes:
       pad: fills a row.
-      unk: what the vocabulary cannot spell; None where it spells everything.
+      unk: stands for text that the vocabulary cannot spell; None where it spells everything.
       cls: begins a sequence.
       sep: ends a text.
       mask: hides a token; None where the vocabulary has none.
@@ -34,10 +34,10 @@ class SpecialTokens(NamedTuple):
 
 
 class Tokenizer:
-    """A vocabulary and an algorithm. Calling it gives what a model reads.
+    """A vocabulary and an algorithm; a call returns a model's inputs.
 
-    A subclass gives `tokenize`, `encode_with_offsets`, `encode_batch`, `encode_lines`, `decode`,
-    `readable` and `write`, and sets what stands below.
+    A subclass defines `tokenize`, `encode_with_offsets`, `encode_batch`, `encode_lines`, `decode`,
+    `readable` and `write`, and sets the attributes.
 
     Attributes:
       kind: its name in `model.json`.
@@ -45,12 +45,12 @@ class Tokenizer:
       second_file: a file beside that of its vocabulary, of which records keep one; "": there is
         none.
       hub_class: the name of its class in `transformers`.
-      hub_files: its files in folders of `transformers`; the first that is there counts.
-      reads_hub_json: whether it reads its `tokenizer.json` there, and not `ForeignTokenizer`.
+      hub_files: its files in folders of `transformers`; the first that exists counts.
+      reads_hub_json: whether it, and not `ForeignTokenizer`, reads a `tokenizer.json` there.
       separators: how many `sep` stand between two texts.
       vocab: list[str], the pieces in the order of their ids.
       special: SpecialTokens.
-      options: what, beside the vocabulary, decides the pieces; by the names in `model.json`.
+      options: settings that decide the pieces beside the vocabulary, as `model.json` names them.
       pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the special tokens; asking for one that
         the vocabulary lacks is a UserError.
     """
@@ -68,7 +68,7 @@ class Tokenizer:
 
     @classmethod
     def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
-        """Return the tokeniser of a file that is not a list of pieces; None where it is another's.
+        """Return the tokeniser of a file that is not a list of pieces; None for other kinds' files.
 
         Args:
           contents: of a JSON file.
@@ -87,7 +87,7 @@ class Tokenizer:
 
     def _set_vocab(self, vocab: list[str], special: SpecialTokens) -> None:
         self.vocab, self.special = vocab, special
-        # Where a piece stands in several lines the last counts, as in the original.
+        # Where a piece is on several lines, the last counts, as in the original.
         self._id_of = {piece: index for index, piece in enumerate(vocab)}
         self.pad_id, self.cls_id, self.sep_id = (
             self._id_of[token] for token in (special.pad, special.cls, special.sep)
@@ -128,12 +128,12 @@ class Tokenizer:
 
     @property
     def readable(self) -> list[str]:
-        """The pieces as WordPiece would write them: "##" begins what continues a word."""
+        """The pieces in WordPiece's notation: "##" begins a piece that continues a word."""
         raise NotImplementedError
 
     @property
     def continues(self) -> np.ndarray:
-        """bool [vocab_size]: which pieces continue the word of the piece before them."""
+        """Mask of the pieces that continue the word of the piece before them, bool [vocab_size]."""
         return np.array([piece.startswith("##") for piece in self.readable])
 
     def __call__(
@@ -152,14 +152,14 @@ class Tokenizer:
           max_length: most tokens of a row; BERT has 512 positions.
           padding: rows are filled with [PAD] to "longest" (of the rows), to "max_length", or to the
             next multiple of a number (at most max_length), which saves compiling for every length.
-          truncation: which part of a text too long stays: "head", "tail" or "head+tail" (a quarter
-            and three quarters); None: a text too long is an error.
+          truncation: which part of a too long text is kept: "head", "tail" or "head+tail" (a
+            quarter and three quarters); None: a too long text is an error.
 
         Returns:
           {"input_ids", "input_mask", "segment_ids"}, int32 [texts, length] each.
 
         Raises:
-          UserError: a text is too long or is none, or texts and pairs differ in number.
+          UserError: a text is too long or not a text, or texts and pairs differ in number.
         """
         rows = self.pack(texts, pairs, max_length, truncation or "head")
         for index, row in enumerate(rows):
@@ -175,7 +175,7 @@ class Tokenizer:
         """Return the rows of `sequences.pack` for texts, or for texts and their pairs: list[dict].
 
         Raises:
-          UserError: as for a call, but texts too long are cut.
+          UserError: as for a call, but too long texts are cut.
         """
         texts, pairs = text_list(texts, "texts"), pairs and text_list(pairs, "pairs")
         if pairs is not None and len(pairs) != len(texts):
@@ -209,8 +209,10 @@ class Tokenizer:
         return [self._id_of[piece] for piece in self.tokenize(text)]
 
     def encode_masked(self, text: str) -> list[int]:
-        """Encode a text in which the mask's name, "[MASK]" in BERT, stands for the token; to the
-        other methods it is text."""
+        """Encode a text in which the mask's name, "[MASK]" in BERT, stands for the token.
+
+        The other methods read that name as text.
+        """
         mask_id = self.mask_id
         *before, last = text.split(self.special.mask)
         # A blank before a mask belongs to the word that it hides.
@@ -227,12 +229,12 @@ class Tokenizer:
         raise NotImplementedError
 
     def _placed(self, pieces) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the same of `offsets.Placed` pieces."""
+        """Return ids and spans, as `encode_with_offsets` does, from `offsets.Placed` pieces."""
         ids = [self._id_of[piece.text] for piece in pieces]
         return ids, [(piece.start, piece.end) for piece in pieces]
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of many texts, faster than one by one.
+        """Encode many texts, faster than one by one.
 
         Returns:
           ids: int32 [sum of lengths], the texts one after another.
@@ -243,7 +245,7 @@ class Tokenizer:
         return np.array([*itertools.chain.from_iterable(rows)], np.int32), offsets
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Encode each line of some UTF-8 text; blanks at its ends do not count.
+        """Encode each line of UTF-8 text; blanks at its ends do not count.
 
         Args:
           data: whole lines, each with its "\n".
@@ -254,7 +256,7 @@ class Tokenizer:
         return self.encode_batch([line.strip() for line in data.decode().split("\n")[:-1]])
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Readable text from ids; what pads, begins and ends sequences is left out.
+        """Return readable text from ids; tokens that pad, begin or end sequences are left out.
 
         Raises:
           IndexError: an id is outside the vocabulary.
@@ -262,12 +264,12 @@ class Tokenizer:
         raise NotImplementedError
 
     def digest(self) -> str:
-        """Return a hash of all that decides the pieces."""
+        """Return a hash of everything that decides the pieces."""
         parts = [self.kind, sorted(self.options.items()), self.vocab, *self._more_content()]
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _more_content(self) -> list:
-        """Return what, beside the vocabulary and the options, decides the pieces."""
+        """Return what decides the pieces beside the vocabulary and the options."""
         return []
 
     def write(self, folder: str | os.PathLike) -> None:
@@ -279,15 +281,16 @@ class Tokenizer:
         self.write(folder)
 
     def to_json(self) -> dict[str, Any] | None:
-        """Return the contents of a `tokenizer.json`, None where the library does not compute it."""
+        """Return the contents of a `tokenizer.json`, or None where the library has no such
+        tokeniser."""
         return None
 
 
 def text_list(texts, name: str) -> list[str]:
-    """Return texts as a list; one is a list of one.
+    """Return texts as a list; a single text becomes a list of one.
 
     Raises:
-      UserError: there is none, or something else among them.
+      UserError: the list is empty, or something in it is not a text.
     """
     if type(texts).__module__.startswith("tensorflow"):
         raise UserError(

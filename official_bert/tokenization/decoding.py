@@ -1,4 +1,4 @@
-"""From WordPieces back to a text that people like to read."""
+"""Readable text from WordPieces."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ def pieces_to_text(pieces: Iterable[str]) -> str:
         else:
             words.append(piece)
     text = ""
-    quotes = 0  # how many " came so far: an odd number means that one is open
+    quotes = 0  # number of " so far: an odd number means that one is open
     for index, word in enumerate(words):
         text += word if _is_glued(words, index, quotes % 2 == 1) else f" {word}"
         quotes += word == '"'
@@ -43,7 +43,7 @@ def _is_glued(words: list[str], index: int, quote_is_open: bool) -> bool:
     later = words[index + 1] if index + 1 < len(words) else ""
     if word in _CLOSING or before in _OPENING:
         return True
-    if word == '"' or before == '"':  # close to what is quoted
+    if word == '"' or before == '"':  # close to the quoted text
         return quote_is_open
     if reference.is_ideograph(word[0]) or reference.is_ideograph(before[0]):
         return not (word[0].isascii() or before[0].isascii())

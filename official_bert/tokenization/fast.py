@@ -1,8 +1,8 @@
-"""The reference algorithm's ids for many texts at once, twenty to eighty times faster.
+"""The ids of the reference algorithm for many texts at once, 20 to 80 times faster.
 
-In English novels and Wikipedia the first 5 MB, where most words are new, take a twentieth of the
-reference's time, the first 20 MB a thirty-sixth, and text whose words are known an eightieth: 0.95
-MB/s against 19, 34 and 75 on one core (benchmarks/data_prep.py compares other tokenisers).
+On English novels and Wikipedia the reference tokenises 0.95 MB/s on one core. This module does 19
+MB/s on the first 5 MB, where most words are new (20 times faster), 34 MB/s on the first 20 MB (36
+times), and 75 MB/s where all words are known (80 times); benchmarks/data_prep.py compares others.
 
 Nothing about the algorithm is approximated. Three observations make it fast:
 
@@ -31,7 +31,7 @@ _MAX_CACHED_WORDS = 1 << 19  # about 100 MB; then the cache starts anew, so memo
 _SLOT_BITS = 18
 _PROBES = 2  # slots to look at before the dict is asked
 
-# Values of a byte: what separates words, what belongs to them, what is a word alone.
+# Values of a byte: it separates words, belongs to one, or is a word alone.
 _BLANK, _LETTER, _PUNCTUATION = 0, 1, 2
 _KIND_OF_BYTE = bytes(
     _BLANK
@@ -46,7 +46,7 @@ _SEPARATOR = "\0"  # after each text
 
 
 class FastEncoder:
-    """Encodes lists of texts, remembering the words it met. Safe to share between threads."""
+    """Encodes lists of texts and remembers the words it met; threads may share it."""
 
     def __init__(self, id_of: dict[str, int], rules: reference.Rules):
         self._id_of = id_of
@@ -57,7 +57,7 @@ class FastEncoder:
         self._words = _WordCache(id_of)
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return ids, int32 [total], and offsets, int64 [len(texts) + 1]."""
+        """Return the ids, int32 [total], and the offsets, int64 [len(texts) + 1]."""
         ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
         for block in _blocks(texts):
             joined = _SEPARATOR.join([*block, ""])
@@ -70,8 +70,9 @@ class FastEncoder:
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same for lines of UTF-8 that each end with a newline; best some 100 kB at
-        once.
+        """Return ids and offsets of lines of UTF-8 that each end with a newline.
+
+        It is fastest with some 100 kB at once.
 
         Raises:
           UnicodeDecodeError: the bytes are not UTF-8.
@@ -80,7 +81,8 @@ class FastEncoder:
         return ids, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
     def _encode_block(self, data, separator, errors="surrogatepass"):
-        """Return the ids of texts that each end with the separator, and how many each has."""
+        """Return the ids of texts that each end with the separator, and the number of ids of
+        each."""
         if not data.isascii():
             data = self._replace(data, separator.encode(), errors)
         removed = _REMOVED_BYTES if separator == _SEPARATOR else b"\0" + _REMOVED_BYTES
@@ -96,15 +98,15 @@ class FastEncoder:
         return ids, np.diff(ids_before, prepend=0)
 
     def _replace(self, data, separator, errors):
-        """Apply the basic tokeniser, but for splitting, to the characters outside ASCII."""
+        """Apply the basic tokeniser, except for splitting, to the characters outside ASCII."""
         high = np.frombuffer(data, np.int8) < 0  # a run of such bytes is whole characters
         edges = np.flatnonzero(high[1:] != high[:-1]) + 1
         edges = [0] * bool(high[0]) + edges.tolist() + [len(data)] * bool(high[-1])
-        runs, texts = [], {}  # (start, end, what stands there instead), the latter by their starts
+        runs, texts = [], {}  # (start, end, replacement); those of whole texts by start
         for start, end in zip(edges[::2], edges[1::2], strict=True):
             text = data[start:end].decode("utf-8", errors).translate(self._replacements)
             runs.append((start, end, text))
-            if _SEPARATOR in text:  # the mark of what depends on its neighbours
+            if _SEPARATOR in text:  # the mark of a character that depends on its neighbours
                 first, last = data.rfind(separator, 0, start) + 1, data.index(separator, end)
                 texts[first] = (first, last)
         for first, last in texts.values():
@@ -113,14 +115,14 @@ class FastEncoder:
         parts, at = [], 0
         for start, end, text in sorted([*texts.values(), *runs], key=lambda part: part[0]):
             if start < at:
-                continue  # in a text that is done as a whole
+                continue  # inside a text that is replaced as a whole
             parts += [data[at:start], text.encode("utf-8", errors)]
             at = end
         return b"".join([*parts, data[at:]])
 
 
 class _Replacements(dict):
-    """From a code point to what the basic tokeniser makes of it, worked out when first met."""
+    """{code point: what the basic tokeniser makes of it}, filled when a character is first met."""
 
     def __init__(self, rules: reference.Rules):
         super().__init__()
@@ -150,8 +152,7 @@ class _Replacements(dict):
 
 
 def _depends_on_neighbours(char: str, rules: reference.Rules) -> bool:
-    """Return whether a character's lower-cased, decomposed form depends on what stands beside
-    it."""
+    """Return whether a character's lower-cased, decomposed form depends on its neighbours."""
     if rules.do_lower_case and char == "Σ":
         return True
     # Decomposition sorts the marks after a letter by combining class. Non-spacing marks are dropped
@@ -175,7 +176,8 @@ def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _find_words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places [start, end) of all words and punctuation marks; data ends with a blank."""
+    """Return the places [start, end) of all words and punctuation marks; the data ends with a
+    blank."""
     kind = np.frombuffer(data.translate(_KIND_OF_BYTE), np.uint8)
     letter = kind == _LETTER
     joined = letter[:-1] & letter[1:]  # byte i and byte i + 1 are in one word
@@ -187,9 +189,9 @@ def _find_words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _WordCache:
-    """From words to ids.
+    """A cache of words and their ids.
 
-    A word's number ("entry", from 1) leads to its ids: ids[first[entry]:first[entry + 1]].
+    Each word has a number, its "entry", from 1; its ids are ids[first[entry]:first[entry + 1]].
     """
 
     PADDING = 16  # bytes after the data that may be read
@@ -253,7 +255,7 @@ class _WordCache:
         return entries
 
     def _probe(self, slots, low, high):
-        """Return the entries in these slots; 0 where an entry is that of another word."""
+        """Return the entries in slots; 0 where the entry is another word's."""
         entries = self._slots[slots]
         same = (self._low.values[entries] == low) & (self._high.values[entries] == high)
         return np.where(same, entries, 0)
@@ -276,7 +278,7 @@ class _WordCache:
         return (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
 
     def _store(self, slots, entries):
-        """Put new words into slots that are free; who finds none stays in the dict alone."""
+        """Put new words into free slots; a word that finds none is in the dict alone."""
         for probe in range(_PROBES):
             free = np.flatnonzero(self._slots[slots ^ probe] == 0)
             slot, chosen = np.unique(slots[free] ^ probe, return_index=True)

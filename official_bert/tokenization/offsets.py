@@ -1,8 +1,8 @@
 """Offsets of each WordPiece in the text it came from.
 
 SQuAD answers and tags are spans of the original text, but pieces come from a text that was cleaned,
-lower-cased and decomposed. So the basic tokeniser's steps are taken here once more on characters
-that remember their place.
+lower-cased and decomposed. So this module repeats the basic tokeniser's steps on characters that
+remember their place.
 """
 
 import unicodedata
@@ -23,8 +23,7 @@ class Placed(NamedTuple):
 def tokenize_with_offsets(
     text: str, vocab: Collection[str], rules: reference.Rules, unk: str = "[UNK]"
 ) -> list[Placed]:
-    """Return `reference.tokenize`, each piece with its place: text[start:end] is what it was made
-    from.
+    """Return the pieces of `reference.tokenize`, each with the span that it was made from.
 
     Accents that were stripped belong to the letter before them, so spans end at whole letters.
     Where one character of the text became several pieces (a hangul syllable in its jamo), these
@@ -41,8 +40,10 @@ def tokenize_with_offsets(
 
 
 def pieces_of_words(text: str, rules: reference.Rules, cut: Callable) -> list[Placed]:
-    """Return the pieces of a text; `cut` gives those of a word, each with the characters that it
-    takes."""
+    """Return the pieces of a text, cut word by word.
+
+    `cut` maps a word's letters to (piece, number of characters that it takes).
+    """
     pieces = []
     for word in words_with_offsets(text, rules):
         at = 0
@@ -54,8 +55,7 @@ def pieces_of_words(text: str, rules: reference.Rules, cut: Callable) -> list[Pl
 
 
 def words_with_offsets(text: str, rules: reference.Rules) -> list[list[Placed]]:
-    """Return `reference.basic_tokenize`, each word as a list of its characters with their
-    places."""
+    """Return the words of `reference.basic_tokenize`, each a list of its placed characters."""
     words = []
     for word in _split_at_blanks(text, rules):
         if rules.do_lower_case:
@@ -67,7 +67,7 @@ def words_with_offsets(text: str, rules: reference.Rules) -> list[list[Placed]]:
 
 
 def _split_at_blanks(text, rules):
-    """Return `clean`, `space_around_ideographs` and `split`."""
+    """Apply `clean`, `space_around_ideographs` and `split`."""
     words, word = [], []
     for index, char in enumerate(text):
         if reference.is_removed(char):
@@ -86,9 +86,9 @@ def _split_at_blanks(text, rules):
 
 
 def lower(word: list[Placed]) -> list[Placed]:
-    """Return a word or a text in lower case."""
-    # All at once, since the lower case of a sigma depends on its neighbours; a letter alone shows
-    # only how many letters its lower case has (two for U+0130).
+    """Lower-case a word or a text."""
+    # The whole is lower-cased at once, since a sigma depends on its neighbours; each letter alone
+    # shows how many letters its lower case has (two for U+0130).
     lowered = iter("".join(char.text for char in word).lower())
     return [Placed(next(lowered), c.start, c.end) for c in word for _ in c.text.lower()]
 
@@ -104,8 +104,7 @@ def _without_accents(word):
 
 
 def _decompose(word):
-    """Return NFD: every character's decomposition, then each run of marks in the order of its
-    classes."""
+    """Apply NFD: decompose every character, then sort each run of marks by combining class."""
     parts = [
         Placed(part, char.start, char.end)
         for char in word

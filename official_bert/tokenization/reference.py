@@ -8,9 +8,9 @@ word into the longest pieces that the vocabulary knows:
 
 The rules are those of the published `FullTokenizer`, its corner cases included (a word-final sigma,
 private-use characters, the limit of 200 characters), because the released vocabularies and
-checkpoints were trained on exactly these pieces. Which characters are punctuation, marks and so on
-is asked of Python's Unicode tables, so characters that Unicode added recently may be cut
-differently by different Python versions.
+checkpoints were trained on exactly these pieces. Python's Unicode tables say which characters are
+punctuation, marks and so on, so Python versions may differ on characters that Unicode added
+recently.
 
 This module is written to be read. `fast.py` computes the same pieces far faster.
 """
@@ -68,7 +68,7 @@ def tokenize(
       text: any string. "[MASK]" in it is five letters of text in brackets, never the special token.
       vocab: the known pieces, with fast membership (a set or dict).
       do_lower_case, strip_accents, tokenize_chinese_chars: as the vocabulary was made; see `Rules`.
-      unk: what a word becomes that cannot be built from known pieces.
+      unk: the piece for a word that cannot be built from known pieces.
 
     Returns:
       list[str], the pieces; continuations start with "##".
@@ -136,9 +136,9 @@ def without_accents(text: str) -> str:
 
 
 def decomposed(text: str) -> str:
-    """Return Unicode's form NFD: letters before their marks, those in the order of their classes.
+    """Return Unicode's form NFD: each letter before its marks, marks sorted by combining class.
 
-    `unicodedata` takes time with the square of a run of marks, so long texts go letter by letter.
+    `unicodedata` takes time quadratic in a run of marks, so long texts go letter by letter.
     """
     if len(text) <= MAX_WORD_CHARACTERS:
         return unicodedata.normalize("NFD", text)
@@ -154,25 +154,27 @@ def split_on_punctuation(text: str) -> str:
 
 
 def is_removed(char: str) -> bool:
-    """Return whether it is a control or format character (Cc, Cf) but not tab or line ends; U+0000
-    or U+FFFD."""
+    """Return whether the tokeniser removes a character.
+
+    It removes U+0000, U+FFFD, and control and format characters (Cc, Cf) except tab and line ends.
+    """
     if char in "\t\n\r":
         return False
     return char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf")
 
 
 def is_blank(char: str) -> bool:
-    """Return whether it is a space separator (Zs), a tab or a line end."""
+    """Return whether a character is a space separator (Zs), a tab or a line end."""
     return char in " \t\n\r" or unicodedata.category(char) == "Zs"
 
 
 def is_punctuation(char: str) -> bool:
-    """Return whether a character is Unicode's punctuation, or ASCII's but letters and digits."""
+    """Return whether a character is Unicode punctuation, or an ASCII mark or symbol."""
     if char < "\x80":
         return "!" <= char <= "~" and not char.isalnum()
     return unicodedata.category(char).startswith("P")
 
 
 def is_ideograph(char: str) -> bool:
-    """Return the blocks of Chinese, Japanese and Korean ideographs that the original lists."""
+    """Return whether a character is in the blocks of CJK ideographs that the original lists."""
     return any(first <= ord(char) <= last for first, last in CJK_BLOCKS)

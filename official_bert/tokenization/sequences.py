@@ -1,6 +1,6 @@
 """Packing texts as section 3 of the paper does: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
 
-RoBERTa has two separators between A and B, OpenAI GPT one of its own; they are counted to A.
+RoBERTa has two separators between A and B, OpenAI GPT one of its own; they belong to A's segment.
 """
 
 from official_bert.common.errors import UserError, check_choice
@@ -11,10 +11,10 @@ TRUNCATIONS = ("head", "tail", "head+tail")
 def pack(
     tokenizer, first: list[int], second: list[int] | None, max_seq_length: int, truncation="head"
 ):
-    """Return one feature of one or two lists of token ids.
+    """Join one or two lists of token ids into one row.
 
-    A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as
-    in the original code; `truncation` says which end of a text is kept.
+    A too long pair loses tokens of its longer text, one at a time (at a tie, of the second), as in
+    the original code; `truncation` says which end of a text is kept.
 
     Returns:
       {"input_ids", "segment_ids": lists of the same length, "truncated": 0 or 1}.
@@ -40,8 +40,8 @@ def pack(
 
 
 def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:
-    """Return what is left of two lengths after dropping tokens of the longer until both fit in
-    `room`."""
+    """Return the lengths of two texts that fit in `room`, after tokens of the longer are
+    dropped."""
     if first + second <= room:
         return first, second
     # The longer shrinks to the shorter, then both shrink in turn, the second first.
@@ -54,8 +54,7 @@ def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def cut(ids: list[int], length: int, truncation: str) -> list[int]:
-    """Return `length` of the ids: the first, the last, or the first quarter and the last three
-    quarters.
+    """Return `length` of the ids: the first, the last, or a first quarter and last three quarters.
 
     A quarter and three quarters is close to the 128 + 382 of 510 that Sun et al. (2019, "How to
     fine-tune BERT for text classification?") found best on long reviews.
@@ -74,7 +73,7 @@ def cut(ids: list[int], length: int, truncation: str) -> list[int]:
 
 
 def as_template(tokenizer) -> dict:
-    """Write how `pack` joins texts as the `post_processor` of a tokenizer.json."""
+    """Describe how `pack` joins texts, as the `post_processor` of a tokenizer.json."""
 
     def special(index, segment):
         return {"SpecialToken": {"id": tokenizer.vocab[index], "type_id": segment}}

@@ -1,4 +1,4 @@
-"""BertTokenizer: from text to WordPiece ids and back."""
+"""`BertTokenizer`: WordPiece ids from text, and text from ids."""
 
 import os
 import warnings
@@ -14,8 +14,8 @@ from official_bert.tokenization.base import Tokenizer
 class BertTokenizer(Tokenizer):
     """WordPiece tokenisation with one vocabulary.
 
-    All methods give the pieces of the original's `FullTokenizer`; they differ in what else they
-    give and in speed. Calling it gives what a model reads; the other methods add no [CLS] or [SEP].
+    All methods give the pieces of the original's `FullTokenizer`; they differ in further results
+    and in speed. A call returns a model's inputs; the other methods add no [CLS] or [SEP].
 
     Examples:
       >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]
@@ -50,8 +50,8 @@ class BertTokenizer(Tokenizer):
 
         Args:
           vocab: the path of a `vocab.txt`, or the pieces themselves.
-          do_lower_case: as the vocabulary was made; a warning says so where it does not look so.
-          strip_accents: None where text is lower-cased; false and true as some models have it.
+          do_lower_case: as the vocabulary was made; a warning tells where they seem to disagree.
+          strip_accents: None: where text is lower-cased; some models say true or false.
           tokenize_chinese_chars: whether every ideograph is a word of its own.
 
         Raises:
@@ -90,7 +90,7 @@ class BertTokenizer(Tokenizer):
         return decoding.pieces_to_text(self.vocab[index] for index in ids)
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        # Tens of megabytes a second, of lines best some 100 kB at once; see `fast.py`.
+        # Tens of megabytes a second; lines are fastest some 100 kB at once, see `fast.py`.
         return self._fast_encoder().encode(texts)
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Vocabulary files: one WordPiece a line, the line number (from 0) is the id."""
+"""Vocabulary files: one WordPiece a line; the line number, from 0, is the id."""
 
 import os
 import warnings
@@ -21,8 +21,8 @@ _CAPITAL_SHARE = 0.1  # of the pieces with letters; more is a cased vocabulary
 def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
     """Read a `vocab.txt` as the original does: lines end at "\\n", blanks around a piece go.
 
-    Every line has its number, blank and repeated ones too; of a piece that stands in several lines
-    the last one is its id.
+    Every line counts, blank and repeated ones too. Where a piece is on several lines, its id is the
+    number of the last.
 
     Args:
       check: whether BERT's special tokens must be among them.
@@ -44,17 +44,17 @@ def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
             f"{path} line {line}: not UTF-8 text ({error.reason}); a vocabulary is plain text "
             "with one WordPiece a line"
         ) from None
-    if text.count("\n") > MOST_PIECES:  # before anything is made of them
+    if text.count("\n") > MOST_PIECES:  # before the lines are split
         raise UserError(f"{path}: more than {MOST_PIECES:,} lines; is this a vocabulary?")
     lines = text.removeprefix("\ufeff").split("\n")
-    if lines[-1] == "":  # what follows the last line end is not a line
+    if lines[-1] == "":  # after the last line end there is no line
         lines.pop()
     pieces = [line.strip() for line in lines]
     return check_vocab(pieces, where=str(path)) if check else pieces
 
 
 def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
-    """Write the pieces one a line. The file appears whole or not at all.
+    """Write the pieces, one a line; the file appears whole or not at all.
 
     Raises:
       UserError: as `load_vocab`, or a piece could not be read back as it is.
@@ -70,16 +70,18 @@ def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
 def is_cased(vocab: Iterable[str]) -> bool:
     """Return whether a vocabulary was made of text that kept its case.
 
-    A third of the pieces with letters have capital ones in the released cased vocabularies, none in
-    the uncased. Words that were put in the place of [unused] lines make up to 4%.
+    In the released cased vocabularies a third of the pieces with letters have capital letters, in
+    the uncased ones none. Words that users put in place of [unused] lines make up to 4%.
     """
     cased, capital = _letters(vocab)
     return len(capital) > _CAPITAL_SHARE * cased
 
 
 def lower_case_of(vocab: Iterable[str], where: str) -> bool:
-    """Return whether text is lower-cased for a vocabulary of which no file says it; a warning says
-    it."""
+    """Return whether text is to be lower-cased, guessed from the pieces; a warning says so.
+
+    This is for vocabularies of which no file says it.
+    """
     lower = not is_cased(vocab)
     looks, does = ("uncased", "is") if lower else ("cased", "is not")
     warnings.warn(
@@ -93,7 +95,7 @@ def lower_case_of(vocab: Iterable[str], where: str) -> bool:
 def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
     """Return a warning where text would be lower-cased for a cased vocabulary; "" where it fits.
 
-    Such pieces are never found: words like them become [UNK] or fall apart.
+    Pieces with capital letters would never be found: their words become [UNK] or fall apart.
     """
     cased, capital = _letters(vocab)
     if not do_lower_case or len(capital) <= _CAPITAL_SHARE * cased:
@@ -105,7 +107,7 @@ def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
 
 
 def _letters(vocab: Iterable[str]) -> tuple[int, list[str]]:
-    """Return how many pieces have letters of two cases, and those that have capital ones."""
+    """Return the number of pieces with letters that have case, and the pieces with capital ones."""
     # Chinese BERT's vocabulary has <S> and <T> beside the usual special pieces in brackets.
     words = [piece for piece in vocab if piece[:1] + piece[-1:] not in ("[]", "<>")]
     capital = [piece for piece in words if piece != piece.lower()]
@@ -113,7 +115,7 @@ def _letters(vocab: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
-    """Return `vocab` if it can serve BERT; [MASK] may lack, which only pre-training needs.
+    """Return `vocab` if it can serve BERT; it may lack [MASK], which only pre-training needs.
 
     Raises:
       UserError: it is empty or lacks a special token.
@@ -130,5 +132,5 @@ def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
 
 
 def special_tokens(vocab: Iterable[str]) -> SpecialTokens:
-    """Return BERT's, of a vocabulary that may lack [MASK]."""
+    """Return BERT's special tokens, without [MASK] where the vocabulary lacks it."""
     return SpecialTokens(*SPECIAL_TOKENS)._replace(mask=MASK if MASK in set(vocab) else None)

@@ -1,5 +1,7 @@
-"""Sliding windows of a text too long for the encoder (section 4.2), for training and for answers;
-their twins inside the graph are in `in_graph_packing`."""
+"""Sliding windows of a text too long for the encoder (section 4.2), in training and answers.
+
+Their twins inside the graph are in `graph.in_graph_packing`.
+"""
 
 from collections.abc import Iterator
 
@@ -18,8 +20,7 @@ def pack_windows(
     most: int,
     overlap: int,
 ) -> tuple[list[dict], bool]:
-    """Return a text of a classifier as rows of `sequences.pack`, one a window; (rows, whether it
-    was cut).
+    """Return a classifier's text as rows of `sequences.pack`, one for each window.
 
     The longer text of a pair (at a tie the second) is read in windows, each beside the other text,
     of which at most half a window is kept.
@@ -27,9 +28,11 @@ def pack_windows(
     Args:
       first, second: ids of the text, or of both.
       max_seq_length: of a window, with [CLS] and [SEP].
-      truncation: what is kept of a text too long for `most` windows, see `sequences.cut`.
-      most: windows of a text.
+      truncation: which part of a text too long for `most` windows is kept, see `sequences.cut`.
+      most: most windows of a text.
       overlap: tokens that a window shares with the one before it.
+
+    Returns: (rows, whether the text was cut).
 
     Raises:
       UserError: see `check_overlap`.
@@ -51,10 +54,10 @@ def pack_windows(
 
 
 def check_overlap(overlap: int, max_seq_length: int, between: list[int]) -> None:
-    """Raise UserError where windows overlap by all that they are sure to hold of a text.
+    """Raise UserError where the overlap is not smaller than the least text that a window holds.
 
     Args:
-      between: the ids that stand between the texts of a pair; none of a single text.
+      between: the ids between the texts of a pair; empty for a single text.
     """
     room = max_seq_length - 2 - len(between)
     least = room - room // 2 if between else room
@@ -69,13 +72,14 @@ def check_overlap(overlap: int, max_seq_length: int, between: list[int]) -> None
 def overlapping(
     tokenizer, question: list[int] | None, ids: list[int], max_seq_length: int, stride=0, only=None
 ) -> Iterator[tuple[dict, slice, np.ndarray]]:
-    """Yield a text of a span model or a tagger as rows of `sequences.pack`, one a window, behind
-    the question if there is one; with each row its tokens of the text and, bool [of these tokens],
-    whether they have their most context there.
+    """Yield the windows of a span model's or a tagger's text as rows of `sequences.pack`.
+
+    The question comes first, if there is one. Each row comes with the slice of the text's tokens
+    that it holds, and a bool for each of them: whether it has its most context there.
 
     Args:
       stride: tokens between the starts of two windows; 0: half a window.
-      only: function of a window's size, the start of the only window that is kept.
+      only: function from a window's size to the start of the one window that is kept.
 
     Raises:
       UserError: there is no room for the text.
@@ -97,13 +101,14 @@ def overlapping(
 
 
 def beside_question(tokenizer, question: list[int], passage, *how) -> Iterator[tuple[dict, slice]]:
-    """Yield `[CLS] question [SEP] window [SEP]` for each window of a passage, and its tokens of it.
+    """Yield `[CLS] question [SEP] window [SEP]` and the slice of the passage, for each window.
 
-    Beside the model's fields: `context_start` (position of the window's first token) and, for each
-    token of the window, `token_starts`, `token_ends` (characters) and `is_max_context`.
+    A row has, beside the model's fields, `context_start` (position of the window's first token)
+    and, for each token of the window, `token_starts`, `token_ends` (characters) and
+    `is_max_context`.
 
     Args:
-      passage: ids, and the characters where each begins and ends, int [tokens].
+      passage: (ids, starts, ends), int [tokens] each; starts and ends are characters.
       how: the further arguments of `overlapping`.
     """
     ids, starts, ends = passage
@@ -118,9 +123,7 @@ def beside_question(tokenizer, question: list[int], passage, *how) -> Iterator[t
 
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:
-    """Return first tokens of windows of `room` tokens, `stride` apart, up to the one that reaches
-    the end.
-    """
+    """Return the first token of each window of `room` tokens, `stride` apart, up to the end."""
     starts = [0]
     while starts[-1] + room < length:
         starts.append(starts[-1] + min(room, stride))
@@ -128,10 +131,10 @@ def window_starts(length: int, room: int, stride: int) -> list[int]:
 
 
 def max_context_window(length: int, starts: list[int], room: int) -> np.ndarray:
-    """For each token, the window where it has most context, int [length].
+    """Return for each token the window where it has most context, int [length].
 
-    That is the largest minimum of its left and right context, a longer window winning by a
-    hundredth of its length, and the earlier at a tie.
+    Context is the smaller of the tokens to its left and right, plus a hundredth of the window's
+    length; at a tie the earlier window wins.
     """
     owner, best = np.zeros(length, np.int64), np.full(length, -1.0)
     for index, start in enumerate(starts):

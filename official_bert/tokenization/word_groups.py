@@ -1,11 +1,10 @@
-"""Words of a text that nobody has cut, for tagging; the twin inside the graph is in
-`official_bert.export.tagging`.
+"""Words of running text, for tagging; the twin inside the graph is `export.tagging`.
 
 A tagger learns one tag a word, from one piece of the word, on text that people cut by the rules of
-CoNLL. Other text is cut nearly so: words stand between blanks, with the punctuation at either side
-as words of its own ("Baghdad." is two words, "Jean-Claude" one); the full stop of an abbreviation
-stays with it ("U.N.", "J."); every ideograph is a word. Serving sees pieces, not characters, so a
-mark that the vocabulary lacks is not a mark there.
+CoNLL. Here other text is cut nearly so. Blanks separate words, and punctuation at either side is a
+word of its own ("Baghdad." is two words, "Jean-Claude" one). The full stop of an abbreviation stays
+with it ("U.N.", "J."). Every ideograph is a word. Serving sees pieces, not characters, so a mark
+that the vocabulary lacks is not a mark there.
 """
 
 from collections.abc import Sequence
@@ -14,14 +13,14 @@ from official_bert.tokenization import reference
 from official_bert.tokenization.offsets import words_with_offsets
 
 _RULES = reference.Rules(do_lower_case=False)
-_LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
+_LAST_CODE = 0x30000  # beyond it are no marks, and no ideographs that are words
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return the (start, end) characters of each word.
+    """Return the characters [start, end) of each word.
 
-    Characters that the tokeniser removes (control characters, soft hyphens) neither end a word nor
-    make one.
+    Characters that the tokeniser removes (control characters, soft hyphens) neither end nor make a
+    word.
     """
     kept = [(place, char) for place, char in enumerate(text) if not reference.is_removed(char)]
     filled = [(i, place, char) for i, (place, char) in enumerate(kept) if not char.isspace()]
@@ -32,16 +31,16 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the pieces that begin a word.
+    """Return the indices of the pieces that begin a word.
 
     Args:
-      pieces: of a text, or its characters.
+      pieces: those of a text, or its characters.
       spans: the characters [start, end) of each.
     """
     found: list[int] = []
     begin = 0
     for end in range(1, len(pieces) + 1):
-        # A chunk is what stands between blanks.
+        # Blanks separate chunks.
         if end == len(pieces) or spans[end][0] > spans[end - 1][1]:
             found += _of_chunk(pieces, spans, begin, end)
             begin = end
@@ -49,8 +48,11 @@ def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> lis
 
 
 def basic_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
-    """Return the words of the basic tokeniser and their spans; what stands for a word of several
-    letters is "a", for only lone characters may be marks."""
+    """Return the basic tokeniser's words and their spans, with "a" for each word of several
+    letters.
+
+    Only lone characters may be marks.
+    """
     found = words_with_offsets(text, _RULES)
     lone = [len(word) == 1 and ord(word[0].text) < _LAST_CODE for word in found]
     words = [word[0].text if one else "a" for word, one in zip(found, lone, strict=True)]
@@ -62,7 +64,7 @@ def _of_chunk(pieces, spans, begin: int, end: int) -> list[int]:
     if not core:
         return list(range(begin, end))
     first, last = core[0], core[-1]
-    if last + 1 < end and pieces[last + 1] == ".":  # of an abbreviation it belongs to the word
+    if last + 1 < end and pieces[last + 1] == ".":  # an abbreviation keeps its full stop
         inner = any(pieces[i] == "." for i in range(first + 1, last))
         letter = first == last and spans[first][1] - spans[first][0] == 1
         last += inner or letter

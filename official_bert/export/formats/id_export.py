@@ -7,7 +7,7 @@ The folder that `export_ids` writes:
     OUTPUT/vocab.txt or spiece.model     the vocabulary as the model has it
     OUTPUT/labels.txt, serving.json      what the outputs mean
 
-`tokenizer.json` cuts, joins and pads as in training, so that a client is three lines:
+`tokenizer.json` cuts, joins and pads as in training, so a client has three lines:
 
     tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
     rows = tokenizer.encode_batch(["a moving film", "dull"])
@@ -31,24 +31,24 @@ from official_bert.tokenization.library.tokenizer_json import padding
 from official_bert.window_pooling import of_tokens
 
 _TOKENIZER = "tokenizer.json"
-# Format -> what it needs: names of modules, and how they are installed.
+# Format -> {module that it needs: name for pip}.
 NEEDS = {
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
     "litert": {"tensorflow": "tensorflow", "ai_edge_litert": "ai-edge-litert"},
 }
-# Most that an answer may differ from the model folder's, as a share of the largest answer. Bytes
-# change answers by hundredths; more means that the model does not bear them.
+# Largest difference from the model folder's answers, as a share of the largest answer. int8 changes
+# answers by hundredths; a larger change means that the model cannot be quantised so.
 FARTHEST = {"float32": 1e-3, "int8": 0.25}
 
 
 @dataclasses.dataclass(frozen=True)
 class IdExport:
-    """A file that was exported, and its distance from the model.
+    """A file that was exported, and its differences from the model.
 
     Attributes:
       path: the model's file.
       differences: {output: (largest difference from the model folder's answers, largest answer)}.
-      notes: what the files beside it cannot say.
+      notes: remarks on what the files beside it cannot express.
     """
 
     path: Path
@@ -64,7 +64,7 @@ def export_ids(
     overwrite: bool = False,
     **settings,
 ) -> IdExport:
-    """Write `output`, and compare its answers in its runtime with the model folder's.
+    """Write the folder `output`, and compare the file's answers with the model folder's.
 
     Args:
       model_folder, head, settings: as for `saved_model.export`.
@@ -108,7 +108,7 @@ def check_packages(format: str) -> None:
 
 
 def plan(loaded, source: str, format: str, head: str | None = None, **settings):
-    """Plan an export as `exports.plan` does, for files of token ids."""
+    """Return (head, `ServingSettings`) of an export of token ids; see `exports.plan`."""
     head, settings = exports.plan(loaded, source, format, head, **settings)
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(
@@ -131,7 +131,7 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
 
 
 def example(answers, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return a batch of random tokens in rows of different lengths for `Answers`."""
+    """Return a batch of random tokens for `Answers`, in rows of different lengths."""
     length = min(answers.settings.max_seq_length, 48)
     lengths = np.array([length, max(length // 2, 3), 3, max(length // 3, 3)])
     mask = (np.arange(length) < lengths[:, None]).astype(np.int32)
@@ -156,7 +156,7 @@ def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
             raise UserError(
                 f"{path.name}: {name} has shape {found[name].shape}, not {expected.shape}"
             )
-        if name == "token_ids":  # equal or not: their probabilities say how far they are
+        if name == "token_ids":  # ids have no distance; their probabilities are compared
             continue
         differences[name] = far, most = (
             float(np.abs(found[name] - expected).max()),
@@ -172,8 +172,11 @@ def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
 
 
 def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[str]:
-    """Write the file where the library has such a tokeniser; returns what the file does not say, a
-    sentence each. Only lengths and truncation of `ServingSettings` count."""
+    """Write `tokenizer.json` if the library has such a tokeniser; return remarks on it.
+
+    Each remark is a sentence on what the file cannot express. Only lengths and truncation of
+    `ServingSettings` count.
+    """
     path = folder / _TOKENIZER
     if tokenizer.kind == "word_piece":
         contents = fast_tokenizer(tokenizer)
@@ -200,7 +203,7 @@ def _truncation(tokenizer, head, settings):
         "stride": 0,
     }
     if head == "span":
-        # Windows of the passage; beside the longest question they begin where they do in training.
+        # The passage is read in windows; beside the longest question they begin as in training.
         room = settings.max_seq_length - settings.max_query_length - 2 - tokenizer.separators
         overlap = max(room - settings.doc_stride, 0)
         cut |= {"direction": "Right", "strategy": "OnlySecond", "stride": overlap}

@@ -1,8 +1,8 @@
 """LiteRT (TensorFlow Lite) files of models, and LiteRT's answers.
 
-TensorFlow's own converter makes them from the served encoder (`packed_encoder`), over padded rows
-here: a phone reads one text at a time. Batch size and length are free; the interpreter plans its
-memory anew when they change. int8 is the converter's dynamic quantisation, with a scale a column.
+TensorFlow's own converter makes them from the served encoder (`packed_encoder`). Rows are padded
+here, since a phone reads one text at a time. Batch size and length are free; the interpreter plans
+its memory anew when they change. int8 is the converter's dynamic quantisation, one scale a column.
 """
 
 import tempfile
@@ -56,7 +56,7 @@ def run(path: Path, batch: dict) -> dict:
 
 
 class _LiteRTAnswers(PackedAnswers):
-    """Answers to padded rows, by those operations that LiteRT has."""
+    """Answers to padded rows, with operations that LiteRT has."""
 
     def __init__(self, made: Answers):
         super().__init__(made.loaded, made.head, made.settings, transpose=tf.transpose)
@@ -74,7 +74,7 @@ class _LiteRTAnswers(PackedAnswers):
 
 
 class _PaddedRows:
-    """The interface of `packing.Rows`, where every place of [B, L] counts as a token."""
+    """The interface of `packing.Rows` on padded rows: every place of [B, L] counts as a token."""
 
     def __init__(self, input_mask, shape):
         self.mask, self.length, self._shape = input_mask > 0, shape[1], shape

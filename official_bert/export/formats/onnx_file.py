@@ -1,4 +1,4 @@
-"""ONNX files of models: the heads of `answers` in ONNX's operators, and ONNX Runtime's answers."""
+"""ONNX files of models: the heads of `answers` as ONNX operators, and ONNX Runtime's answers."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def build(answers, int8: bool):
 
 
 class _Heads:
-    """A method a head: {output: (name of the tensor, shape)}."""
+    """A method for each head, which returns {output: (name of the tensor, shape)}."""
 
     def __init__(self, answers, graph: Graph):
         self.graph, self.settings = graph, answers.settings
@@ -162,8 +162,10 @@ class _Heads:
         return op("Reshape", name, op("Concat", [-1], length, axis=0))
 
     def _dense(self, x: str) -> str:
-        """Return the head's own layer, small and decisive: float32 also where the encoder is
-        int8."""
+        """Apply the head's own layer, in float32 even where the encoder is int8.
+
+        The layer is small, and it decides the answer.
+        """
         layer = self.model.head
         return self.graph.op("Gemm", x, array(layer.kernel), array(layer.bias))
 
@@ -185,13 +187,13 @@ class _Heads:
         return self.graph.op(kinds[self.loaded.encoder.pooler.activation.__name__], pooled)
 
     def _summary(self) -> str:
-        """Return [B, H], what classifiers read."""
+        """Return the vectors that classifiers read, [B, H]."""
         if self.model.bilstm is None:
             return self._pooled()
         return self.rows.summary_token(self._sequence(), self.direction)
 
     def _sequence(self) -> str:
-        """Return [N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""
+        """Return [N, H]: the last layer, or the output of Table 5's BiLSTM on it."""
         if self.model.bilstm is None:
             return self.states[-1]
         op, both = self.graph.op, self.model.bilstm.layers_both
@@ -212,6 +214,6 @@ class _Heads:
 
 
 def _gates(weights: np.ndarray) -> np.ndarray:
-    """Return Keras' [in, 4 * units] or [4 * units] -> ONNX's [4 * units, in] or [4 * units]."""
+    """Convert Keras' [in, 4 * units] or [4 * units] to ONNX's [4 * units, in] or [4 * units]."""
     parts = np.split(weights.T, 4)
     return np.concatenate([parts[index] for index in _GATES])

@@ -1,13 +1,14 @@
-"""The encoder in ONNX's own operators, as ONNX Runtime runs it fastest.
+"""The encoder as ONNX operators, in the form that ONNX Runtime runs fastest.
 
-Written node by node instead of by a converter: the encoder is small and fixed, so the graph is no
-larger than it must be, and what runs is what stands here. Operator set 20 has LayerNormalization
-and Gelu as one operator each. Like `packed_encoder`, it packs rows: dense layers and normalisation
-run over the N real tokens of all rows together; only attention sees rows and padding.
+It is written node by node instead of by a converter: the encoder is small and fixed, so the graph
+is no larger than it must be, and the nodes that run are those below. Operator set 20 has
+LayerNormalization and Gelu as one operator each. Like `packed_encoder`, it packs rows: dense layers
+and normalisation run over the N real tokens of all rows together; only attention sees rows and
+padding.
 
-With int8, tables and matrices are stored as bytes with a scale a row of a table and a column of a
-matrix, and the other side of a product is rounded to 8 bits when it is computed ("dynamic
-quantisation"), in operators that ONNX Runtime joins to one.
+With int8, tables and matrices are stored as bytes, with a scale for each row of a table and each
+column of a matrix. The other side of a product is rounded to 8 bits when it is computed ("dynamic
+quantisation"); ONNX Runtime fuses these operators into one.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ OPSET, IR_VERSION = 20, 9
 
 
 class Graph:
-    """Nodes and constants in the order in which they are added.
+    """Nodes and constants, in the order in which they are added.
 
     Args:
       int8: store tables and matrices as int8.
@@ -44,8 +45,10 @@ class Graph:
         return names[0] if outputs == 1 else names
 
     def constant(self, value) -> str:
-        """Return the name of a constant; whole numbers are int64, others float32. Equal ones are
-        one."""
+        """Return the name of a constant; equal constants are stored once.
+
+        Whole numbers are int64, others float32.
+        """
         array = np.asarray(value)
         if array.dtype in (np.float64, np.int32):
             array = array.astype(np.float32 if array.dtype == np.float64 else np.int64)
@@ -57,7 +60,7 @@ class Graph:
         return self._names[key]
 
     def name(self, tensor: str, name: str) -> None:
-        """Give an output of the graph its name."""
+        """Name an output of the graph."""
         self.nodes.append(helper.make_node("Identity", [tensor], [name]))
 
     def model(self, inputs: dict[str, list], outputs: dict[str, tuple[int, list]]):
@@ -97,7 +100,7 @@ class Rows:
         flat = op("Reshape", self.mask, [-1])
         self._tokens = op("Squeeze", op("NonZero", flat), [0])  # [N], places among the B * L
         self.positions = op("Mod", self._tokens, length)
-        # [B, L]: places among the N; padding repeats the token before it, and is masked.
+        # [B, L], places among the N; padding repeats the token before it, and is masked.
         count = op("CumSum", op("Cast", flat, to=TensorProto.INT64), 0)
         self.places = op("Reshape", op("Sub", count, 1), self.shape)
 
@@ -156,7 +159,7 @@ def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids
 
 
 class _Block:
-    """Self-attention and feed-forward; the weights are in the graph once, however often it runs."""
+    """Self-attention and feed-forward; a block that runs several times has its weights once."""
 
     def __init__(self, graph: Graph, block, config):
         self.graph, self.config = graph, config
@@ -219,7 +222,7 @@ class DenseNodes:
 
 
 def lookup(graph: Graph, table, ids: str) -> str:
-    """Return rows of a table: [V, E], int [N] -> [N, E]."""
+    """Look rows of a table up: [V, E], int [N] -> [N, E]."""
     if not graph.int8:
         return graph.op("Gather", array(table), ids)
     rounded, scales = to_int8(array(table), axis=1)
@@ -228,7 +231,7 @@ def lookup(graph: Graph, table, ids: str) -> str:
 
 
 def norm(graph: Graph, x: str, layer) -> str:
-    """Return layer normalisation of the last axis."""
+    """Apply layer normalisation over the last axis."""
     weights = array(layer.gamma), array(layer.beta)
     return graph.op("LayerNormalization", x, *weights, axis=-1, epsilon=layer.epsilon)
 
@@ -253,5 +256,5 @@ def to_int8(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(values / scales).astype(np.int8), scales
 
 
-# Seven of the eight bits: older processors add two products in 16 bits, where eight would overflow.
+# Seven bits of eight are used: older CPUs add two products in 16 bits, which eight would overflow.
 LARGEST = 63

@@ -1,4 +1,4 @@
-"""Tables of what the basic tokeniser does to each Unicode character, in numpy.
+"""Tables of the basic tokeniser's work on each Unicode character, in numpy.
 
 `in_graph.py` bakes these into its graph. They are made by calling the reference's own functions, so
 a graph cuts texts as the Python that exported it does, wherever it runs later and whatever version
@@ -23,11 +23,11 @@ UNCASED, CASED, CASE_IGNORABLE = range(3)
 
 
 class Replacements(NamedTuple):
-    """The replacement of each code point: none, one or several.
+    """The replacement of each code point: no, one or several code points.
 
     Attributes:
-      numbers: int32 [code points], 0 for characters that stay, else which replacement it gets.
-      starts, lengths: int32 [replacements], the part of `points` that is the replacement. Number 0
+      numbers: int32 [code points], the number of its replacement; 0 for characters that stay.
+      starts, lengths: int32 [replacements], the part of `points` that each replacement is. Number 0
         has length 1.
       points: int32, code points.
     """
@@ -41,7 +41,7 @@ class Replacements(NamedTuple):
 def replacements(
     new: Callable[[str], str], characters: Iterable[str], size: int = CODE_POINTS
 ) -> Replacements:
-    """Put what `new` says of some characters into tables for `size` code points."""
+    """Tabulate the replacements `new(character)` of some characters, for `size` code points."""
     numbers, texts = np.zeros(size, np.int32), ["\0"]
     for char in characters:
         if (text := new(char)) != char:
@@ -72,7 +72,7 @@ class CodePointTables(NamedTuple):
 
 @functools.lru_cache(maxsize=2)
 def code_point_tables(rules: reference.Rules) -> CodePointTables:
-    """Return the tables of some rules; nothing is replaced where case and accents stay."""
+    """Return the tables of the rules; nothing is replaced where case and accents stay."""
     kind, order, is_ideograph = (np.full(CODE_POINTS, n, np.uint8) for n in (LETTER, 0, 0))
     for char in defined():
         kind[ord(char)] = _kind(char)
@@ -94,7 +94,7 @@ def code_point_tables(rules: reference.Rules) -> CodePointTables:
 
 @functools.cache
 def case_table() -> np.ndarray:
-    """Return `CodePointTables.case` where text is lower-cased."""
+    """Return `CodePointTables.case` for lower-casing rules."""
     case = np.zeros(CODE_POINTS, np.uint8)
     for char in defined():
         case[ord(char)] = _case(char)
@@ -103,8 +103,10 @@ def case_table() -> np.ndarray:
 
 @functools.cache
 def defined() -> str:
-    """Return the characters that Unicode defines, one in four; the others are letters without
-    case."""
+    """Return the characters that Unicode defines, about one code point in four.
+
+    The others count as letters without case.
+    """
     characters = map(chr, range(CODE_POINTS))
     return "".join(c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
 
@@ -118,8 +120,8 @@ def _kind(char):
 
 
 def _case(char):
-    # Python does not give these properties, but shows them: a sigma is final after a cased letter,
-    # ignorable characters between them left aside.
+    # Python has no function for these properties, but its lower() shows them: a sigma is final
+    # after a cased letter, apart from ignorable characters between them.
     if f"A{char}Σ".lower()[-1] != "ς":
         return UNCASED
     return CASED if f"{char}Σ".lower()[-1] == "ς" else CASE_IGNORABLE

@@ -1,9 +1,10 @@
-"""Steps of a foreign tokeniser on each character, as numpy tables for `in_graph_foreign`.
+"""Numpy tables of a foreign tokeniser's work on each character, for `in_graph_foreign`.
 
-The library `tokenizers` is asked, step by step and character by character, so that a graph cuts
-texts as the library that exported it does, whatever version of Unicode others know. That works for
-steps whose work on a character does not depend on its neighbours, but for the order of accents
-(`order`) and their composition (`compositions`). All other steps are refused by name.
+The library `tokenizers` is asked, step by step and character by character. So a graph cuts texts as
+the library did at the export, whatever version of Unicode other libraries know. That works for
+steps whose work on a character does not depend on its neighbours. Two exceptions have tables of
+their own: the order of accents (`order`) and their composition (`compositions`). Others are refused
+by name.
 """
 
 import functools
@@ -37,8 +38,8 @@ class Step(NamedTuple):
 
     Attributes:
       replacements: of `SIZE` characters.
-      order: uint8 [SIZE], the canonical combining class of what comes out, or None where order does
-        not change.
+      order: uint8 [SIZE], canonical combining classes of the characters that come out; None where
+        their order does not change.
       compositions: int64 [n, 2], sorted: (first << 21 | second, the character that both become).
     """
 
@@ -54,7 +55,7 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
       UserError: a graph cannot compute a step; the message names it.
     """
     steps: list[Step] = []
-    waiting: list[dict] = []  # steps that a single table says
+    waiting: list[dict] = []  # steps that one table can hold
     for step in _opened(tokenizer_json.normalizers(contents)):
         kind = step["type"]
         decomposes = kind in _FORMS
@@ -63,7 +64,7 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
         if kind == "Strip":
             if not _blanks_go(contents):
                 raise _refused("normalizer", step)
-            continue  # what it takes away is taken away later
+            continue  # a later step removes the same
         if kind not in ("BertNormalizer", "Lowercase", "StripAccents", "Replace", "Nmt", *_FORMS):
             raise _refused("normalizer", step)
         waiting.append(step)
@@ -74,8 +75,9 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
 
 
 def word_kinds(contents: dict[str, Any]) -> np.ndarray:
-    """Return uint8 [SIZE]: BLANK, LETTER, ALONE or a further kind of each character, of which only
-    neighbours of one kind join.
+    """Return the kind of each character: BLANK, LETTER, ALONE or a further one, uint8 [SIZE].
+
+    Only neighbours of one kind join.
 
     Raises:
       UserError: a graph cannot compute a step of the pre-tokenizer; the message names it.
@@ -86,7 +88,7 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
     kinds.append(np.full(SIZE, LETTER, np.uint8))
     found = np.stack(kinds)
     alone, blank = (found == ALONE).any(0), (found == BLANK).any(0)
-    # Every combination of kinds is a kind.
+    # Every combination of kinds is a kind of its own.
     number = sum(row.astype(np.int64) * 8**index for index, row in enumerate(found))
     letters = sum(LETTER * 8**index for index in range(len(kinds)))
     others = np.unique(number[~alone & ~blank & (number != letters)])
@@ -98,8 +100,10 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
 
 @functools.cache
 def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
-    """Mark the characters that are blanks to added tokens that strip, and those that are parts of
-    words to tokens that are a single word: uint8 [SIZE] each."""
+    """Mark blanks, and characters of words, as added tokens see them: uint8 [SIZE] each.
+
+    Tokens that strip take in blanks; tokens that are a single word look for characters of words.
+    """
     import tokenizers
 
     cut = tokenizers.pre_tokenizers.Whitespace().pre_tokenize_str
@@ -110,8 +114,7 @@ def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _opened(steps: Iterable[dict]) -> Iterator[dict]:
-    """Yield the steps, those of a BertNormalizer that strips accents one by one: it decomposes
-    between the others."""
+    """Yield the steps; a BertNormalizer that strips accents is divided, with NFD in between."""
     for step in steps:
         strips = step.get("strip_accents")
         strips = step.get("lowercase") if strips is None else strips
@@ -135,7 +138,7 @@ def _step(written: str) -> Step:
     sequence = {"type": "Sequence", "normalizers": described}
     form = described[-1]["type"]
     composes = form in ("NFC", "NFKC")
-    if composes:  # composed afterwards, of what is decomposed
+    if composes:  # the step decomposes; the composition follows
         decomposed = {"type": form.replace("C", "D")}
         sequence["normalizers"] = [*described[:-1], decomposed]
     normalize = tokenizer_json.part("normalizer", sequence).normalize_str
@@ -152,8 +155,8 @@ def _order() -> np.ndarray:
     decompose = tokenizers.normalizers.NFD().normalize_str
     order = np.zeros(SIZE, np.uint8)
     for code in _probed():
-        # Classes never change, but an older Unicode lacks characters. No class is above that of
-        # U+0345, which stands behind every other mark.
+        # Classes never change, but an older Unicode lacks characters. U+0345 has the highest class,
+        # so it is sorted behind every other mark.
         if found := unicodedata.combining(chr(code)):
             decomposed = decompose(chr(code))
             if code == 0x345 or decompose(f"\u0345{decomposed}") == f"{decomposed}\u0345":
@@ -211,8 +214,8 @@ def _kind_of(step) -> Callable[[str], int]:
     cut = tokenizer_json.part("pre_tokenizer", step).pre_tokenize_str
 
     def found(char):
-        # Between two letters a character is one word with them, a word of its own, or gone.
-        # Its pieces beside its like tell whether they join.
+        # Between two letters a character joins them, is a word of its own, or is gone. Two of it
+        # side by side tell whether they join.
         parts = [text for text, _ in cut(f"a{char}a")]
         if len(parts) == 1:
             return LETTER
@@ -228,7 +231,7 @@ def _kind_of(step) -> Callable[[str], int]:
 
 
 def table(of: Callable[[str], Any], dtype) -> np.ndarray:
-    """Return [SIZE] values of a function of each character."""
+    """Return the values [SIZE] of a function of each character."""
     values = np.zeros(SIZE, dtype)
     for code in _probed():
         values[code] = of(chr(code))
@@ -237,8 +240,14 @@ def table(of: Callable[[str], Any], dtype) -> np.ndarray:
 
 
 def _probed() -> Iterator[int]:
-    """Yield the code points that are asked for: all of the planes that have characters, and of each
-    other plane (unassigned, or for private use) the first two, and the last two, which are none."""
+    """Yield the code points that the library is asked about.
+
+    It is asked about all of the planes that have characters. In each other plane (unassigned, or
+    for private use) it is asked about the first two, and the last two, which are never characters.
+
+    Those are all of the planes that have characters. Of each other plane (unassigned, or for
+    private use) they are the first two, and the last two, which are never characters.
+    """
     for plane in range(17):
         first = plane << 16
         codes: Iterable[int] = (*range(first, first + 2), first + 0xFFFE, first + 0xFFFF)

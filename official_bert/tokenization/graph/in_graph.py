@@ -1,12 +1,12 @@
 """The reference tokeniser as TensorFlow operations, for tf.data and for SavedModels.
 
 The ready-made BERT tokenisers of tensorflow-text differ from the original on ligatures, eszett,
-control characters, long words and more, so this one is built of finer parts: TensorFlow decodes
-UTF-8, the tables of `code_points.py` say what happens to each character, and tensorflow-text's
-FastWordpieceTokenizer cuts the finished words into pieces. A graph with it inside runs where only
-TensorFlow and tensorflow-text are installed.
+control characters, long words and more, so this one is built of smaller parts. TensorFlow decodes
+UTF-8, the tables of `code_points.py` replace characters and divide words, and tensorflow-text's
+FastWordpieceTokenizer cuts the words into pieces. A graph with it runs where only TensorFlow and
+tensorflow-text are installed.
 
-The characters of all texts of a batch stand in one flat vector. Dimensions in comments:
+The characters of all texts of a batch are one flat vector. Dimensions in comments:
 B texts, C characters, W words, P pieces.
 """
 
@@ -27,7 +27,7 @@ _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 class Pieces(NamedTuple):
     """The WordPieces of a batch of texts: RaggedTensors int32 [B, (pieces)].
 
-    starts and ends count characters (code points) of the text, not bytes.
+    `starts` and `ends` count characters (code points) of the text, not bytes.
     """
 
     ids: tf.RaggedTensor
@@ -47,13 +47,13 @@ class Characters(NamedTuple):
         return Characters(*(tf.gather(values, indices) for values in self))
 
     def ends_of_rows(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return whether each is the first, and whether it is the last, of its text."""
+        """Return whether each character is the first, and whether it is the last, of its text."""
         first = changes(self.rows, -1)
         return first, tf.concat([first[1:], [True]], 0)[: tf.size(first)]
 
 
 def pieces_of(batch, rows, *columns) -> Pieces:
-    """Return `Pieces` of as many texts: their ids, starts and ends, and the text of each, [P]."""
+    """Return `Pieces` from the text of each piece, `rows` [P], and their ids, starts and ends."""
     return Pieces(
         *(
             tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
@@ -63,8 +63,7 @@ def pieces_of(batch, rows, *columns) -> Pieces:
 
 
 class TextsToPieces(tf.Module):
-    """The interface of every tokeniser inside the graph; a subclass gives `_pieces`, of string
-    texts [B]."""
+    """The interface of every tokeniser inside the graph; a subclass defines `_pieces(texts)`."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -81,7 +80,7 @@ class TextsToPieces(tf.Module):
 
 
 class InGraphTokenizer(TextsToPieces):
-    """Texts to WordPiece ids, equal to those of `BertTokenizer`.
+    """Maps texts to WordPiece ids, equal to those of `BertTokenizer`.
 
         tokenizer = InGraphTokenizer(BertTokenizer(vocab))
         tokenizer(tf.constant(["Unaffable!"]))  # <tf.RaggedTensor [[14477, 20961, 3468, 999]]>
@@ -108,13 +107,13 @@ class InGraphTokenizer(TextsToPieces):
 
 
 class WordPieces(tf.Module):
-    """The pieces of words.
+    """Cuts words into pieces.
 
     Args:
       vocab: the pieces in the order of their ids.
-      unk_id: of what a word becomes that cannot be spelt.
-      prefix: begins what continues a word.
-      most: characters of a word; a longer one is unknown.
+      unk_id: id of a word that cannot be spelt.
+      prefix: begins a piece that continues a word.
+      most: most characters of a word; a longer one is unknown.
     """
 
     def __init__(self, vocab, unk_id: int, prefix="##", most=reference.MAX_WORD_CHARACTERS):
@@ -133,9 +132,12 @@ class WordPieces(tf.Module):
         self._whole_lengths = tf.constant([len(piece) for piece in vocab])
 
     def __call__(self, words, unknown=False):
-        """Return code points [W, (characters)], and which words are not text -> ids, the word, and
-        the number of characters of each piece, int32 [P]."""
-        noise = "x" * (self._most_bytes + 1)  # what FastWordpieceTokenizer takes for too long
+        """Cut words, given as code points [W, (characters)].
+
+        Return of each piece its id, its word and its number of characters, int32 [P]. `unknown`
+        marks words that are not text.
+        """
+        noise = "x" * (self._most_bytes + 1)  # too long for FastWordpieceTokenizer
         unknown |= words.row_lengths() > self._most
         spelt = tf.where(unknown, noise, tf.strings.unicode_encode(words, "UTF-8"))
         pieces = self._tokenizer.tokenize(spelt)  # [W, (pieces)]
@@ -156,7 +158,7 @@ class WordPieces(tf.Module):
 
 
 def every_row(id_of: dict[str, int], size: int) -> list[str]:
-    """Return the pieces in the order of their ids; what no word can be where an id has no piece."""
+    """Return the pieces by id; an id without a piece gets one that no word can be."""
     rows = [f"no piece {index}" for index in range(size)]  # words hold no blanks
     for piece, index in id_of.items():
         rows[index] = piece or rows[index]
@@ -164,7 +166,7 @@ def every_row(id_of: dict[str, int], size: int) -> list[str]:
 
 
 class BasicWords(tf.Module):
-    """`reference.basic_tokenize` of texts."""
+    """`reference.basic_tokenize` in the graph."""
 
     def __init__(self, rules: reference.Rules):
         super().__init__(name="basic_words")
@@ -188,8 +190,8 @@ class BasicWords(tf.Module):
         return split_words(characters, self._kind(characters.points))
 
     def words(self, texts) -> Pieces:
-        """Return the words in place of pieces; the id of a word is the code point that it is, or
-        that of "a" where it has several."""
+        """Return words in place of pieces; a word's id is its code point, or that of "a" if it has
+        several."""
         characters, word, rows = self.split(texts)
         single = tf.math.bincount(word, minlength=tf.size(rows), maxlength=tf.size(rows)) == 1
         ids = tf.where(single, tf.math.segment_max(characters.points, word), ord("a"))
@@ -198,8 +200,8 @@ class BasicWords(tf.Module):
         return pieces_of(tf.size(texts), rows, ids, starts, ends)
 
     def _normalize(self, texts) -> Characters:
-        """Return `clean`, and as the rules say `lower` and `without_accents`."""
-        # Each text with a blank at its end; invalid bytes become U+FFFD, which is removed.
+        """Apply `clean`, and where the rules say so `lower` and `without_accents`."""
+        # Each text gets a blank at its end; invalid bytes become U+FFFD, which is removed.
         characters = decode(tf.strings.join([texts, " "]), errors="replace")
         kept = tf.where(self._kind(characters.points) != REMOVED)[:, 0]
         characters = characters.take(kept)
@@ -226,7 +228,7 @@ class BasicWords(tf.Module):
         )
 
     def _ends_with_accents(self, characters, length):
-        """Return the ends with the accents typed behind a letter (but not behind an ideograph)."""
+        """Return the ends, extended over accents that follow a letter (but not an ideograph)."""
         stays = tf.where(length > 0)[:, 0]
         # The last accent before the next character that stays. Every text ends with a blank that
         # stays, so this never reaches into another text.
@@ -238,8 +240,10 @@ class BasicWords(tf.Module):
 
 
 def split_words(characters: Characters, kind):
-    """Return the characters of words, the word of each, and the text of each word; neighbours of a
-    kind of `code_points` make a word, each ALONE one by itself, BLANK none."""
+    """Return the characters of words, the word of each, and the text of each word.
+
+    Neighbours of one kind of `code_points` make a word, each ALONE one by itself, BLANK none.
+    """
     filled = kind != BLANK
     begins = filled & (
         (kind == ALONE) | changes(kind, filling=BLANK) | changes(characters.rows, filling=-1)
@@ -253,8 +257,7 @@ def split_words(characters: Characters, kind):
 
 
 def decode(texts, errors: str = "ignore") -> Characters:
-    """Return the code points of UTF-8 texts; bytes that are not UTF-8 are left out, or U+FFFD where
-    `errors` is "replace"."""
+    """Decode UTF-8 texts; invalid bytes are left out, or U+FFFD where `errors` is "replace"."""
     points = tf.strings.unicode_decode(texts, "UTF-8", errors=errors)
     rows = tf.cast(points.value_rowids(), tf.int32)
     starts = tf.range(tf.size(rows)) - tf.gather(tf.cast(points.row_starts(), tf.int32), rows)
@@ -262,21 +265,22 @@ def decode(texts, errors: str = "ignore") -> Characters:
 
 
 def changes(values, filling: int):
-    """Return whether each of [C] differs from the one before it; before the first stands the
-    filling."""
+    """Return whether each value of [C] differs from the one before it; `filling` precedes the
+    first."""
     before = tf.concat([[filling], tf.cast(values[:-1], tf.int32)], 0)[: tf.size(values)]
     return values != before
 
 
 def canonical_order(order, rows):
-    """Return the permutation that sorts each run of marks (order > 0) by order, leaving the
-    rest."""
+    """Return the permutation that sorts each run of marks (order > 0) by order."""
     run = tf.cumsum(tf.cast((order == 0) | changes(rows, filling=-1), tf.int64))
     return tf.argsort(run * 256 + tf.cast(order, tf.int64), stable=True)
 
 
 def final_sigma(points, case, rows):
-    """Make each Σ that ends a word ς: cased before, not cased after, ignorable left aside.
+    """Replace Σ by ς at the end of words: after a cased letter, with no cased one behind.
+
+    Ignorable characters do not count.
 
     Args:
       points, case, rows: of characters [C]; `case` as in `code_points`, `rows` their texts.
@@ -296,16 +300,16 @@ def final_sigma(points, case, rows):
 
 
 def utf8_sizes(points):
-    """Return how many bytes characters [C] take, int32."""
+    """Return the number of UTF-8 bytes of characters [C], int32."""
     return 1 + tf.add_n([tf.cast(points >= limit, tf.int32) for limit in (0x80, 0x800, 0x10000)])
 
 
 class PagedTable(tf.Module):
-    """A value for each code point, in pages of 256 of which equal ones are stored once."""
+    """A value for each code point, in pages of 256; equal pages are stored once."""
 
     def __init__(self, values: np.ndarray):
         super().__init__()
-        pages: dict[bytes, int] = {}  # each with the number of those before it
+        pages: dict[bytes, int] = {}  # the number of each page
         page_of = [pages.setdefault(page.tobytes(), len(pages)) for page in values.reshape(-1, 256)]
         stored = np.frombuffer(b"".join(pages), values.dtype)
         self._values = tf.constant(stored.astype(np.int32))
@@ -318,7 +322,7 @@ class PagedTable(tf.Module):
 
 
 class Replace(tf.Module):
-    """Puts other characters in the place of some: none, one or several."""
+    """Replaces characters by no, one or several others."""
 
     def __init__(self, tables: code_points.Replacements):
         super().__init__()
@@ -327,12 +331,11 @@ class Replace(tf.Module):
         self._points = tf.constant(tables.points)
 
     def lengths(self, points):
-        """Return how many take the place of each of [C], int32."""
+        """Return how many characters replace each of [C], int32."""
         return tf.gather(self._lengths, self._numbers(points))
 
     def __call__(self, characters: Characters) -> tuple[Characters, tf.Tensor]:
-        """Return the characters there are then, and the place of each among those that stand for
-        one, int32 [new]."""
+        """Return the new characters, and the place of each in its replacement, int32 [new C]."""
         number = self._numbers(characters.points)  # [C]
         length = tf.gather(self._lengths, number)
         source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]

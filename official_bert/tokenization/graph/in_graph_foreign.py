@@ -1,10 +1,12 @@
-"""WordPiece of others as TensorFlow operations, for SavedModels; equal to `ForeignTokenizer`.
+"""Foreign WordPiece tokenisers as TensorFlow operations for SavedModels.
 
-Any prefix, unknown token and length of words, after steps that work on characters
-(`foreign_tables`). Added tokens are cut off first, those that are found in normalised text after
-it. A part that a graph cannot compute is an error that names it.
+They equal `ForeignTokenizer`.
 
-The characters of all texts of a batch stand in one flat vector. Dimensions in comments:
+Prefix, unknown token and length of words are free, after steps that work on characters
+(`foreign_tables`). Added tokens are cut out first, or after normalisation if they are found in
+normalised text. A part that a graph cannot compute is an error that names it.
+
+The characters of all texts of a batch are one flat vector. Dimensions in comments:
 B texts, C characters, W words, P pieces, M added tokens found.
 """
 
@@ -31,13 +33,13 @@ from official_bert.tokenization.graph.in_graph import (
 from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 
-# Private characters for the controls below U+0020, and one more that no piece has.
+# Private characters: one for each control below U+0020, and one more that no piece has.
 _STAND_INS = "".join(map(chr, range(0x10FF00, 0x10FF21)))
-_MOST_COMPARED = 1 << 13  # added tokens by the longest of them
+_MOST_COMPARED = 1 << 13  # number of added tokens times the longest one's characters
 
 
 class InGraphWordPieces(TextsToPieces):
-    """Texts to WordPiece ids. Bytes that are not UTF-8 are ignored."""
+    """Maps texts to WordPiece ids; bytes that are not UTF-8 are ignored."""
 
     def __init__(self, tokenizer: ForeignTokenizer):
         """Build the tables (seconds).
@@ -84,7 +86,7 @@ class InGraphWordPieces(TextsToPieces):
         return pieces_of(tf.size(texts), tf.gather(rows, word_of_piece), ids, starts, ends)
 
     def _spelt(self, points):
-        """Return the words as they are looked for, and which of them are added tokens."""
+        """Return the words as they are looked up, and which of them are added tokens."""
         values = points.values
         is_added = values >= ADDED
         unseen, is_control = ord(_STAND_INS[-1]), values < len(_STAND_INS) - 1
@@ -104,7 +106,7 @@ class _Normalizer(tf.Module):
         self._composed = None
         if step.compositions is not None:
             keys, values = step.compositions.T
-            # One key more, that no pair has: there is always something to find.
+            # One more key, which no pair has, so that a search always finds something.
             self._keys = tf.constant(np.append(keys, np.iinfo(np.int64).max))
             self._composed = tf.constant(np.append(values, 0).astype(np.int32))
 
@@ -113,8 +115,8 @@ class _Normalizer(tf.Module):
         points = characters.points
         if self._order is None:
             return characters
-        # The library counts places anew where marks are sorted and composed: each character of the
-        # text is counted once, by the first part of what it becomes, wherever that goes.
+        # Where marks are sorted and composed, the library counts places anew: each character of the
+        # text counts once, where the first part of its replacement ends up.
         sources, counted = (
             characters.take(tf.where(place == 0)[:, 0]),
             tf.cast(place == 0, tf.int32),
@@ -133,8 +135,8 @@ class _Normalizer(tf.Module):
         return sources._replace(points=points, rows=rows)
 
     def _compose(self, points, rows, counted):
-        """Return Unicode's canonical composition: a starter takes in what follows and has one with
-        it."""
+        """Apply canonical composition: a starter joins what follows where both have a
+        composition."""
 
         def step(points, rows, counted, going):
             del going
@@ -145,7 +147,7 @@ class _Normalizer(tf.Module):
             starter = tf.cumsum(tf.cast(is_starter, tf.int32)) - 1
             place = tf.cast(tf.where(is_starter)[:, 0], tf.int32)
             own = tf.gather(place, starter)
-            # A starter is looked at beside the one right before it; a mark beside its starter.
+            # A starter may join the starter right before it; a mark may join its starter.
             with_ = tf.where(is_starter, tf.gather(place, tf.maximum(starter - 1, 0)), own)
             key = tf.cast(tf.gather(points, with_), tf.int64) * (1 << 21)
             key += tf.cast(points, tf.int64)
@@ -157,7 +159,7 @@ class _Normalizer(tf.Module):
             )
             joins = known & unblocked & (with_ < index)
             joins &= tf.gather(rows, with_) == rows
-            # The first of a starter's joins; and no starter that itself joins the one before.
+            # Each starter takes in one character at a time, and none while it joins the one before.
             first = tf.math.unsorted_segment_min(tf.where(joins, index, size), with_, size)
             joins &= tf.gather(first, with_) == index
             run = tf.cumsum(tf.cast(~(joins & is_starter), tf.int32))
@@ -185,17 +187,17 @@ class _Normalizer(tf.Module):
 
 
 class AddedTokens(tf.Module):
-    """Finds added tokens in characters, as the library does, and makes one character of each.
+    """Finds added tokens in characters as the library does, and replaces each by one character.
 
-    It stands beyond Unicode (`foreign_tables.ADDED` and the token's number): no step changes it and
-    no word takes it in. M: tokens found.
+    That character is beyond Unicode (`foreign_tables.ADDED` plus the token's number), so no step
+    changes it and no word takes it in. M: tokens found.
     """
 
     def __init__(self, tokenizer: ForeignTokenizer, normalized: bool, trims: bool = False):
         """
         Args:
-          normalized: whether those are looked for that are found in normalised text.
-          trims: whether offsets leave blanks out that a token takes in.
+          normalized: whether to look for the tokens that are found in normalised text.
+          trims: whether offsets leave out blanks that a token takes in.
 
         Raises:
           UserError: they are too many to compare with, or two of them are the same.
@@ -249,12 +251,12 @@ class AddedTokens(tf.Module):
         self._blank, self._word = PagedTable(blank), PagedTable(word)
 
     def ids_or(self, ids, points):
-        """Return the ids [P] of pieces, or of the added tokens that their characters stand for."""
+        """Return the ids of pieces [P], or those of the added tokens in their place."""
         index = tf.clip_by_value(points - ADDED, 0, tf.size(self._ids) - 1)
         return tf.where(points >= ADDED, tf.gather(self._ids, index), ids)
 
     def __call__(self, characters: Characters) -> Characters:
-        """Return the characters, each token that is found one of them."""
+        """Return the characters, with each token that is found as one of them."""
         if not self._count:
             return characters
         places = tf.cast(tf.where(self._begins(characters.points) == 1)[:, 0], tf.int32)
@@ -278,7 +280,7 @@ class AddedTokens(tf.Module):
         begin, length, token = (tf.boolean_mask(x, hit) for x in (places, length, token))
         begin, end, token, own = self._choose(points, rows, begin, length, token)
 
-        # Every token's characters but the first go.
+        # Only the first character of every token stays.
         edges = tf.zeros(size + 1, tf.int32)
         edges = tf.tensor_scatter_nd_add(edges, (begin + 1)[:, None], tf.ones_like(begin))
         edges = tf.tensor_scatter_nd_add(edges, end[:, None], -tf.ones_like(begin))
@@ -293,8 +295,10 @@ class AddedTokens(tf.Module):
         return characters.take(tf.where(stays)[:, 0])
 
     def _choose(self, points, rows, begin, length, token):
-        """Choose from left to right the matches that count: their [begin, end), their tokens,
-        and [begin, end) without the blanks around."""
+        """Choose the matches that count, from left to right.
+
+        Return their [begin, end), their tokens, and their [begin, end) without the blanks around.
+        """
         count, size = tf.size(begin), tf.size(points)
         row = tf.gather(rows, begin)
 
@@ -306,7 +310,7 @@ class AddedTokens(tf.Module):
         before, behind = begin > 0, end < size
         in_word = at(self._word, begin - 1, before) | at(self._word, end, behind)
         fits = ~(tf.gather(self._single, token) & in_word)
-        # Where the blanks beside a match begin and end.
+        # The begin and end of the blanks beside a match.
         filled = tf.cast(tf.where(self._blank(points) != 1)[:, 0], tf.int32)
         first = tf.cast(tf.where(changes(rows, filling=-1))[:, 0], tf.int32)
         of_row = tf.searchsorted(first, begin, side="right")
@@ -318,8 +322,8 @@ class AddedTokens(tf.Module):
         right = tf.where(tf.gather(self._right, token), right, end)
 
         def step(i, free, next_free, kept):
-            # The search goes on behind a match, whether it counts or not; blanks that it took in
-            # are taken from those before the next.
+            # The search goes on behind a match, whether it counts or not; the next match cannot
+            # take in blanks that this one took.
             seen = begin[i] >= next_free
             counts = seen & fits[i]
             from_ = tf.maximum(left[i], free)

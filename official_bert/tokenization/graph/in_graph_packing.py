@@ -1,4 +1,4 @@
-"""Texts as the encoder reads them, with no padding: the tokens of all rows one after another.
+"""Packed rows for the encoder: the tokens of all rows one after another, without padding.
 
 Everything here is TensorFlow and ends up inside the SavedModel, so that a text is packed exactly as
 `sequences` and `windows` pack it for training. B is the number of rows, N the number of tokens of
@@ -7,8 +7,7 @@ all rows together.
 A text too long for the encoder becomes overlapping windows. The rule is the original's for SQuAD:
 windows of `room` tokens start `stride` tokens apart until one reaches the end, and each token
 belongs to the window where it has most context. Classifiers that pool windows read the longer text
-of a pair so. B texts, W windows of all texts together, T tokens of all windows, S tokens of all
-texts.
+of a pair in the same way. B texts, W windows of all texts together, T tokens of all windows.
 """
 
 from collections.abc import Sequence
@@ -39,12 +38,12 @@ class Packed(NamedTuple):
 
     @property
     def row_starts(self) -> tf.Tensor:
-        """int32 [B]: where each row begins in `ids`."""
+        """The first token of each row in `ids`, int32 [B]."""
         return tf.cumsum(self.row_lengths, exclusive=True)
 
 
 class Rows:
-    """Places of packed tokens when they are spread to rows, and the way back.
+    """Places of packed tokens in padded rows [B, L], and the way back.
 
     Attributes:
       length: int32, L: the longest row, rounded up.
@@ -70,17 +69,18 @@ class Rows:
 
 
 def of_texts(texts: list, tokenizer, max_seq_length: int, truncation="head") -> Packed:
-    """Return one text, or a pair, cut to fit and joined as `sequences.pack` does it.
+    """Pack one text or a pair, cut to fit and joined as `sequences.pack` does it.
 
     Args:
       texts: one or two ragged int32 tensors [B, (tokens)].
-      tokenizer: whose `cls_id`, `sep_id` and `between` are taken.
+      tokenizer: has the `cls_id`, `sep_id` and `between` to use.
     """
     between = tokenizer.between if len(texts) == 2 else []
     room = max_seq_length - 2 - len(between)
     *others, last = map(token_counts, texts)
     if others:
-        # At once: the first may keep the larger half of the room, or whatever the second leaves.
+        # In one step: the first may keep the larger half of the room, or whatever the second
+        # leaves.
         others = [tf.minimum(others[0], tf.maximum(room - room // 2, room - last))]
         room -= others[0]
     counts = [*others, tf.minimum(last, room)]
@@ -89,7 +89,7 @@ def of_texts(texts: list, tokenizer, max_seq_length: int, truncation="head") -> 
 
 
 def was_cut(packed: Packed, texts: list, between: Sequence[int]):
-    """Return bool [B]: whether a row holds fewer tokens than its one or two texts have."""
+    """Return whether each row holds fewer tokens than its one or two texts have, bool [B]."""
     special = 2 + len(between) * (len(texts) - 1)
     return packed.row_lengths < tf.add_n([token_counts(text) for text in texts]) + special
 
@@ -115,11 +115,12 @@ def cut(text, kept, truncation: str = "head"):
 
 
 def assemble(texts: list, cls_id: int, sep_id: int, between: Sequence[int] = ()) -> Packed:
-    """Return [CLS] text [SEP], and a second text and [SEP] where there is one; nothing is cut.
-    `between`: the ids that stand between two texts, else one [SEP].
+    """Join [CLS] text [SEP], and a second text and [SEP] if there is one; nothing is cut.
 
-    Written as one scatter a part instead of ragged concatenation, which runs several times as many
-    operations; for a single short text those would be a third of the time.
+    `between` holds the ids between two texts; by default one [SEP].
+
+    Each part is one scatter. Ragged concatenation would run several times as many operations; for a
+    single short text those would be a third of the time.
     """
     behind = [between or [sep_id], [sep_id]][-len(texts) :]
     part_lengths = [token_counts(text) + len(b) for text, b in zip(texts, behind, strict=True)]
@@ -146,8 +147,9 @@ def assemble(texts: list, cls_id: int, sep_id: int, between: Sequence[int] = ())
 
 
 def from_padded(input_ids, input_mask, segment_ids) -> Packed:
-    """Return the tokens that `input_mask` marks, each int32 [B, L]; the first of a row always
-    counts.
+    """Pack the tokens that `input_mask` marks, from int32 [B, L] each.
+
+    The first token of a row always counts.
 
     A mask of other numbers than 0 and 1, and a row without any token, fail when the graph runs.
     """
@@ -167,8 +169,7 @@ def from_padded(input_ids, input_mask, segment_ids) -> Packed:
 
 
 def to_padded(values, input_mask):
-    """Map [N, ...] of `from_padded(input_ids, input_mask, ...)` -> [B, L, ...], zeros at
-    padding."""
+    """Map [N, ...] of a `from_padded` -> [B, L, ...], zeros at padding."""
     shape = tf.shape(input_mask)
     places = tf.where((input_mask > 0) | (tf.range(shape[1]) == 0))
     return tf.scatter_nd(
@@ -183,12 +184,12 @@ def positions_in_rows(lengths):
 
 
 def longest(lengths):
-    """Return the largest of int32 [B], and 0 where B is 0."""
+    """Return the largest of int32 [B]; 0 where B is 0."""
     return tf.reduce_max(tf.concat([lengths, [0]], axis=0))
 
 
 def token_counts(ragged):
-    """Return int32 [B]: the lengths of the rows."""
+    """Return the lengths of a ragged tensor's rows, int32 [B]."""
     return tf.cast(ragged.row_lengths(), tf.int32)
 
 
@@ -197,12 +198,12 @@ def _write(tensor, places, values):
 
 
 class Windows(NamedTuple):
-    """Windows, those of a text one after another.
+    """The windows of texts, those of a text one after another.
 
     Attributes:
       text: int32 [W], the text that a window belongs to.
       tokens: ragged int32 [W, (tokens)], places in the flat vector of the tokens of all texts.
-      window_of_token: int32 [T].
+      window_of_token: int32 [T], the window of each token.
       owns: bool [T], whether the token has its most context in this window. Every token of a text
         is owned once.
     """
@@ -219,7 +220,7 @@ def windows(lengths, room, stride) -> Windows:
     Args:
       lengths: int32 [B], tokens of each text.
       room: int32 [B], tokens that fit in a window of each text, at least 1.
-      stride: int32 [B], tokens between starts, where a window is not shorter.
+      stride: int32 [B], tokens between the starts of windows, but no more than `room`.
     """
     text, begin, sizes = _places(lengths, room, stride)
     text_starts = tf.cumsum(lengths, exclusive=True)
@@ -242,8 +243,7 @@ def windows(lengths, room, stride) -> Windows:
 
 
 def in_windows(texts: list, room: int, most: int, overlap: int, truncation: str):
-    """Return the rows of a classifier that pools windows, as `tokenization.windows.pack_windows`
-    has them.
+    """Cut texts into windows for a classifier that pools them, as `windows.pack_windows` does.
 
     Args:
       texts: ragged int32 [B, (tokens)], one or two.
@@ -274,8 +274,7 @@ def in_windows(texts: list, room: int, most: int, overlap: int, truncation: str)
 
 
 def pooled(vectors, text, pooling: str):
-    """Return `window_pooling.pool` of vectors [W, H], those of a text one after another -> [B,
-    H]."""
+    """Pool vectors [W, H], those of a text one after another, as `window_pooling.pool`: [B, H]."""
     if pooling == "mean":
         return tf.math.segment_mean(vectors, text)
     if pooling == "max":
@@ -286,8 +285,10 @@ def pooled(vectors, text, pooling: str):
 
 
 def _places(lengths, room, stride):
-    """Return text, first token within it, and size of each window, int32 [W]; arguments of
-    `windows`."""
+    """Return the text of each window, its first token in the text, and its size, int32 [W].
+
+    Arguments are those of `windows`.
+    """
     step = tf.minimum(room, stride)
     counts = 1 + -(-tf.maximum(lengths - room, 0) // step)  # [B]
     text = tf.repeat(tf.range(tf.size(lengths)), counts)  # [W]

@@ -1,4 +1,4 @@
-"""Bounds of a stranger's `tokenizer.json`: a few kB of it could ask for all time and all memory."""
+"""Limits for a stranger's `tokenizer.json`, of which a few kB could ask for all time and memory."""
 
 import base64
 import binascii
@@ -11,12 +11,12 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 from official_bert.tokenization.vocabulary import MOST_PIECES
 
-MOST_GROWTH = 1000  # times; what SentencePiece calls nmt_nfkc makes 18 characters of one
+MOST_GROWTH = 1000  # times; SentencePiece's nmt_nfkc makes 18 characters of one
 MOST_STEPS = 100
-MOST_WORD_CHARACTERS = 1000  # WordPiece takes time with more than the square of a word
-MOST_REPEATS = 2  # without end in an alternative of a pattern
+MOST_WORD_CHARACTERS = 1000  # WordPiece's time grows faster than the square of a word's length
+MOST_REPEATS = 2  # unbounded repeats in an alternative of a pattern
 
-# A token opens a group, says how often something is repeated (`a++` gives nothing back), or else.
+# A token of a pattern opens a group, is a repeat (`a++` gives nothing back), or anything else.
 _OPEN = r"\((?:\?(?:[a-z-]*[:)]|<?[=!]|>|<\w+>))?"
 _TOKEN = re.compile(
     rf"\\[pP]\{{[^}}]*\}}|\\.|\[(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|{_OPEN}|[*+?][?+]?|\{{\d*,?\d*\}}|.",
@@ -64,13 +64,14 @@ def check(contents: dict[str, Any], where: str) -> None:
 
 
 def backtracks(pattern: str) -> bool:
-    """Return whether a pattern may be tried in ways without number.
+    """Return whether a pattern may backtrack without end.
 
-    It may where what varies is itself repeated (a group that repeats or has alternatives), where
-    many repeats without end stand behind each other, or where a group is taken up again.
+    It may where something that varies (a group that repeats or has alternatives) is itself
+    repeated, where many unbounded repeats follow each other, or where the pattern takes up a group
+    again: the ways to match grow without number.
     """
     groups, varies, ended, count = [], False, False, 0
-    before, atom = "", ""  # what was repeated last, if only that stands since; what is repeated now
+    before, atom = "", ""  # the last repeated atom, if nothing followed; the current atom
     for token in _TOKEN.findall(pattern):
         if _GROUP_AGAIN.fullmatch(token):
             return True
@@ -94,7 +95,7 @@ def backtracks(pattern: str) -> bool:
             atom = ""
         elif token == ")" and groups:
             ended, varies = varies, groups.pop() or varies
-            atom = pattern  # a group, which no other repeat is of
+            atom = pattern  # a group, which equals no other atom
         elif token == "|":
             varies = varies or bool(groups)
             before = atom = ""
@@ -103,7 +104,7 @@ def backtracks(pattern: str) -> bool:
 
 
 def _steps(part) -> Iterator[dict[str, Any]]:
-    """Yield the steps of a part, those of sequences one by one."""
+    """Yield the steps of a part, with sequences flattened."""
     if isinstance(part, dict):
         inner = [each for value in part.values() if isinstance(value, list) for each in value]
         if not inner or part.get("type") != "Sequence":
@@ -114,7 +115,7 @@ def _steps(part) -> Iterator[dict[str, Any]]:
 
 
 def _growth(step: dict[str, Any]) -> float:
-    """Return how many characters a step may make of one."""
+    """Return the most characters that a step may make of one."""
     match step:
         case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)}:
             return max(1.0, len(new) / max(1, len(old)))
@@ -130,11 +131,13 @@ def _growth(step: dict[str, Any]) -> float:
 
 
 def _longest_of_map(packed: str) -> float:
-    """Return the characters of the longest text in SentencePiece's table: the size of a trie, the
-    trie, texts with zeros between."""
+    """Return the length of the longest text in SentencePiece's table.
+
+    The table is the size of a trie, the trie, and texts separated by zeros.
+    """
     try:
         table = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError):
-        return 1.0  # the library says what is wrong
+        return 1.0  # the library will report the damage
     texts = table[4 + int.from_bytes(table[:4], "little") :].split(b"\0")
     return max(1.0, max(len(text.decode("utf-8", "replace")) for text in texts))

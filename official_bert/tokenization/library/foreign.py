@@ -1,9 +1,9 @@
-"""Tokenisers of others: a `tokenizer.json`, computed by the library `tokenizers`, which defines it.
+"""Foreign tokenisers: a `tokenizer.json`, computed by the library `tokenizers` that defines it.
 
-Whatever the file holds (normaliser, pre-tokeniser, model, added tokens) counts as it does there,
-ids and offsets, for the library itself does it. Added tokens are found in texts, special ones too,
-as the library finds them. It leaves to its user, and so to this class: which tokens begin, divide,
-fill and hide (`tokenizer_json.roles`), and how texts are joined, which must be BERT's way.
+The library itself computes ids and offsets, with everything that the file holds (normaliser,
+pre-tokeniser, model, added tokens). It also finds added tokens in texts, special ones too. Two
+things it leaves to its user, and so to this class: which tokens begin, divide, fill and hide
+(`tokenizer_json.roles`), and how texts are joined, which must be BERT's way.
 """
 
 import json
@@ -22,10 +22,10 @@ from official_bert.tokenization.library import tokenizer_json
 
 
 class LibraryTokenizer(Tokenizer):
-    """A tokeniser that the library `tokenizers` computes, the attribute `_library`.
+    """A tokeniser that the library `tokenizers` computes, in the attribute `_library`.
 
     Attributes:
-      contents: of the `tokenizer.json`, without truncation and padding.
+      contents: the contents of the `tokenizer.json`, without truncation and padding.
     """
 
     file_name = "tokenizer.json"
@@ -45,7 +45,7 @@ class LibraryTokenizer(Tokenizer):
 
     @property
     def continues(self) -> np.ndarray:
-        """bool [vocab_size].
+        """Mask of the pieces that continue a word, bool [vocab_size].
 
         Raises:
           UserError: the pieces do not say whether they begin a word.
@@ -83,15 +83,15 @@ class LibraryTokenizer(Tokenizer):
             return self._library.decode(ids, skip_special_tokens=False)
 
     def write(self, folder: str | os.PathLike) -> None:
-        """Write the `tokenizer.json`, the special tokens in its template and its padding."""
+        """Write the `tokenizer.json`, with its template and padding of special tokens."""
         write_json(Path(folder, self.file_name), self.to_json(), indent=1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the contents of the `tokenizer.json` that `write` writes."""
+        """Return the contents that `write` writes."""
         return self.contents
 
     def _computed(self) -> dict[str, Any]:
-        """Return the contents that the library computes with."""
+        """Return the contents with which the library computes."""
         return self.contents
 
     def _encoding(self, text: str):
@@ -108,7 +108,7 @@ class LibraryTokenizer(Tokenizer):
 
 
 class ForeignTokenizer(LibraryTokenizer):
-    """A tokeniser of any kind that the library knows, as somebody else's file has it."""
+    """A tokeniser of any kind that the library knows, read from someone else's file."""
 
     kind = "tokenizer_json"
     hub_class = "PreTrainedTokenizerFast"
@@ -122,8 +122,8 @@ class ForeignTokenizer(LibraryTokenizer):
         """Read the tokeniser.
 
         Args:
-          contents: the path of a `tokenizer.json`, or what is in it.
-          special: which tokens do what; None as the file says (see `tokenizer_json.roles`).
+          contents: the path of a `tokenizer.json`, or its contents.
+          special: the special tokens; None: as the file says (see `tokenizer_json.roles`).
           where: names the contents in messages.
 
         Raises:
@@ -149,7 +149,7 @@ class ForeignTokenizer(LibraryTokenizer):
     def to_json(self) -> dict[str, Any]:
         """Return the contents, with the roles of the special tokens in them."""
         template = sequences.as_template(self)
-        if self.special.mask is not None:  # a token that no template has: see tokenizer_json.roles
+        if self.special.mask is not None:  # templates have no mask, see tokenizer_json.roles
             name, index = self.special.mask, self.mask_id
             template["special_tokens"][name] = {"id": name, "ids": [index], "tokens": [name]}
         # A step that trims offsets stays.

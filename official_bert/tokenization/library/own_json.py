@@ -1,4 +1,4 @@
-"""BERT's own tokeniser as a `tokenizer.json`, and the tokenisers of others as our own classes."""
+"""BERT's own tokeniser as a `tokenizer.json`, and foreign tokenisers as our own classes."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _PREFIX = "continuing_subword_prefix"
 
 
 def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
-    """Return the contents of `tokenizer.json` as the library `tokenizers` defines it."""
+    """Return the contents of the `tokenizer.json` of a `BertTokenizer`."""
     id_of = {piece: index for index, piece in enumerate(tokenizer.vocab) if piece}
     special = [token for token in tokenizer.special if token]
     contents = standard(id_of, tokenizer.rules, tokenizer.special.unk, special, MAX_WORD_CHARACTERS)
@@ -31,7 +31,7 @@ def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
 def standard(
     id_of: dict[str, int], rules: Rules, unk: str, special: list[str], max_chars: int
 ) -> dict[str, Any]:
-    """Return a `tokenizer.json` with BERT's steps; texts are joined by nobody."""
+    """Return the contents of a `tokenizer.json` with BERT's steps, but without a template."""
     model = {
         "type": "WordPiece",
         "unk_token": unk,
@@ -48,10 +48,10 @@ def standard(
 
 
 def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | None:
-    """Return the tokeniser as the class of a kind has it ("word_piece": `BertTokenizer`).
+    """Return a tokeniser as the class of another kind ("word_piece": `BertTokenizer`).
 
     Raises:
-      UserError: it has steps, names or added tokens that the class has not; the message names one.
+      UserError: it has steps, names or added tokens that the class lacks; the message names one.
     """
     if tokenizer is None or tokenizer.kind == kind:
         return tokenizer

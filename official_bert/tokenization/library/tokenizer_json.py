@@ -1,4 +1,4 @@
-"""The file `tokenizer.json` of the library `tokenizers`: its parts, and what they say of pieces."""
+"""The parts of the file `tokenizer.json` of the library `tokenizers`, and their meaning."""
 
 import contextlib
 import itertools
@@ -22,20 +22,20 @@ _USUAL = {
     "mask": ("[MASK]", "<mask>"),
 }
 FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-_BLANK = "▁"  # how SentencePiece writes the blank before a word
+_BLANK = "▁"  # SentencePiece's sign for the blank before a word
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return the contents of the file.
 
     Raises:
-      UserError: it is missing, no JSON, or no tokenizer.
+      UserError: it is missing, not JSON, or not a tokenizer.
     """
     return check(read_json(path), path)
 
 
 def check(contents: dict[str, Any], where) -> dict[str, Any]:
-    """Return the contents, their vocabulary and added tokens being of the kinds that they must be.
+    """Return the contents, after a check of the types of their vocabulary and added tokens.
 
     Raises:
       UserError: a field is missing or of another kind.
@@ -56,7 +56,7 @@ def check(contents: dict[str, Any], where) -> dict[str, Any]:
 
 
 def library(contents: dict[str, Any], where: str):
-    """Return `tokenizers.Tokenizer` of the contents, and the contents as it writes them: complete.
+    """Return the `tokenizers.Tokenizer` of contents, and the complete contents that it writes.
 
     Raises:
       UserError: it does not know them, would draw its pieces at random, or gives an added token
@@ -86,8 +86,10 @@ def library(contents: dict[str, Any], where: str):
 
 @contextlib.contextmanager
 def no_panic(told: str) -> Iterator[None]:
-    """Around calls of the library: what it raises is a UserError, its panics, which are no
-    Exception, too. `told` starts the message."""
+    """Turn exceptions and panics of the library in a block into UserErrors.
+
+    A panic is not an Exception. `told` starts the message.
+    """
     try:
         yield
     except (KeyboardInterrupt, SystemExit, UserError):
@@ -97,7 +99,7 @@ def no_panic(told: str) -> Iterator[None]:
 
 
 def whole(model: dict[str, Any], added_tokens=(), **parts: dict | None) -> dict[str, Any]:
-    """Return the contents of a file with these parts; where a part is left out nothing is done."""
+    """Return the contents of a file with these parts; a part that is left out does nothing."""
     names = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
     return {
         "version": "1.0",
@@ -122,7 +124,7 @@ def bert_steps(rules: Rules) -> dict[str, dict[str, Any]]:
 
 
 def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the added tokens of a file that are not text."""
+    """Return the entries of special tokens among a file's added tokens."""
     return [
         {"id": id_of[token], "content": token, **FLAGS, "special": True}
         for token in sorted(tokens, key=id_of.__getitem__)
@@ -130,7 +132,7 @@ def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[st
 
 
 def part(name: str, contents: dict[str, Any]):
-    """Return the library's normalizer or pre_tokenizer of one field of a file."""
+    """Return the library's object for one field of a file: its normalizer or pre_tokenizer."""
     import tokenizers
 
     model = {"type": "WordPiece", "unk_token": "", "continuing_subword_prefix": "", "vocab": {}}
@@ -146,10 +148,10 @@ def lower_cases(of_library) -> bool:
 
 
 def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
-    """Return the pieces in the order of their ids; "" where no piece has an id.
+    """Return the pieces in the order of their ids; "" for an id without a piece.
 
     Raises:
-      UserError: two pieces have an id.
+      UserError: two pieces have one id.
     """
     written = contents["model"].get("vocab")
     id_of = of_library.get_vocab(with_added_tokens=True)
@@ -158,7 +160,7 @@ def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
         if found[index]:
             raise UserError(f"{where}: {found[index]!r} and {piece!r} have the same id, {index}")
         found[index] = piece
-    if isinstance(written, list):  # Unigram's: of a piece that stands there twice the last counts
+    if isinstance(written, list):  # Unigram's; of a repeated piece the last counts
         found[: len(written)] = [piece for piece, _ in written]
     if not found:
         raise UserError(f"{where}: its vocabulary is empty")
@@ -168,14 +170,15 @@ def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
 def roles(
     contents: dict[str, Any], vocab: list[str], where: str, named: dict[str, str] | None = None
 ) -> SpecialTokens:
-    """Find the special tokens: as `named`, as the file's template, padding and model say, or, where
-    nothing says it, by the usual names.
+    """Find the special tokens: as `named`, else as the file says, else by their usual names.
 
-    A template of ours names the mask too, as the one token that it does not use.
+    The file says them in its template, padding and model.
+
+    Our own templates name the mask too, as a token that they do not use.
 
     Args:
-      named: {role: token}, as the files beside a `tokenizer.json` have them. Tokens that are no
-        pieces are passed over: the model has no vectors for them.
+      named: {role: token} of the files beside a `tokenizer.json`. Tokens that are not pieces are
+        passed over, since the model has no vectors for them.
 
     Raises:
       UserError: no token begins or ends a sequence.
@@ -197,7 +200,7 @@ def roles(
     found = {}
     for role, usual in _USUAL.items():
         named = named or {}
-        # GPT-2's files say what begins and what ends a text, and mean no row of a classifier's.
+        # GPT-2's files name tokens for the begin and the end of a text, not of a classifier's row.
         other = named.get({"cls": "bos", "sep": "eos"}.get(role))
         candidates = (named.get(role), said.get(role), other, *usual)
         found[role] = next((token for token in candidates if token in known and token), None)
@@ -239,7 +242,7 @@ def separators(contents: dict[str, Any], special: SpecialTokens, where: str) -> 
 
 
 def padding(tokenizer) -> dict[str, Any]:
-    """Return the field `padding`: to the longest row of a batch."""
+    """Return the field `padding`, to the longest row of a batch."""
     return {
         "strategy": "BatchLongest",
         "direction": "Right",
@@ -251,10 +254,10 @@ def padding(tokenizer) -> dict[str, Any]:
 
 
 def steps(part: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    """Return the steps of a normalizer, pre_tokenizer or post_processor, sequences of them opened.
+    """Return the steps of a normalizer, pre_tokenizer or post_processor, sequences flattened.
 
     Args:
-      name: of the list in a "Sequence": "normalizers", "pretokenizers" or "processors".
+      name: field of a "Sequence" with its list: "normalizers", "pretokenizers" or "processors".
     """
     if part is None:
         return []
@@ -277,8 +280,10 @@ def says_where_words_begin(contents: dict[str, Any]) -> bool:
 
 
 def piece_reader(contents: dict[str, Any]) -> Callable[[str], tuple[str, bool]]:
-    """Return a function that tells a piece's letters, and whether it begins a word (true where none
-    says it)."""
+    """Return a function from a piece to (its letters, whether it begins a word).
+
+    Where nothing says it, every piece begins one.
+    """
     prefix, suffix = _prefix(contents), contents["model"].get("end_of_word_suffix")
     if prefix:
         return lambda piece: (piece.removeprefix(prefix), not piece.startswith(prefix))
@@ -290,15 +295,14 @@ def piece_reader(contents: dict[str, Any]) -> Callable[[str], tuple[str, bool]]:
 
 
 class _Template:
-    """The order in which texts are joined: the names of tokens, None for a text. `names` are all it
-    knows."""
+    """How texts are joined: names of tokens, and None for a text; `names` are all that it knows."""
 
     def __init__(self, single, pair, names=()):
         self.single, self.pair, self.names = single, pair, names
 
 
 def _template(contents, where) -> _Template | None:
-    """None where the file joins nothing to a text."""
+    """Return the template of a file, or None where it adds nothing to a text."""
     for step in steps(contents.get("post_processor"), "processors"):
         match step.get("type"):
             case "ByteLevel":
@@ -365,7 +369,10 @@ _BYTE_OF = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
 
 
 def text_of(piece: str) -> str:
-    """Return what a piece spells, parts of a character as U+FFFD; an added token spells itself."""
+    """Return the text that a piece spells, with U+FFFD for parts of a character.
+
+    An added token spells itself.
+    """
     if not set(piece) <= _BYTE_OF.keys():
         return piece
     return bytes(_BYTE_OF[character] for character in piece).decode("utf-8", "replace")
