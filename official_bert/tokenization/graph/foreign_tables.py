@@ -244,9 +244,6 @@ def _probed() -> Iterator[int]:
 
     It is asked about all of the planes that have characters. In each other plane (unassigned, or
     for private use) it is asked about the first two, and the last two, which are never characters.
-
-    Those are all of the planes that have characters. Of each other plane (unassigned, or for
-    private use) they are the first two, and the last two, which are never characters.
     """
     for plane in range(17):
         first = plane << 16
