@@ -6,8 +6,8 @@
 Input: one sentence a line, a blank line between documents (see data_prep.sentences and
 data_prep.wikipedia). Output: a folder of shuffled TFRecord shards with the original's features,
 `manifest.json` (options, counts, checksums) and the vocabulary; with --held_out, a folder `heldout`
-of the same kind inside. The same options give the same bytes, whatever --num_workers. A run that
-was interrupted continues; a finished one is left alone; other options need --overwrite.
+of the same kind inside. The same options give the same bytes, whatever --num_workers. An
+interrupted run continues; a finished one is left alone; other options need --overwrite.
 
 The work goes through a token store (data_prep.pretraining.token_store), then rows, then shards
 (data_prep.pretraining.shards): memory does not grow with the corpus.
@@ -34,12 +34,12 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
 from official_bert.tokenization.reference import Rules
 
-# Contents of the folder of work; all else that a user puts there stays.
+# Names in the folder `work` that are removed at the end; whatever else is there stays.
 _WORK = re.compile(
     r"(rows|blocks|joined|slices|shards)-.*|tasks\.json|token_store|vocab\.txt|tokenizer\.json|"
     r"spiece\.model"
 )
-_SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
+_SMALL_INPUT = 8_000_000  # bytes of input for which a worker process is worth starting
 
 
 def create(
@@ -57,16 +57,16 @@ def create(
     workers=None,
     **options,
 ) -> dict:
-    """Make records; continues an interrupted run; return at once where it is all done.
+    """Make records; continue an interrupted run; return at once where everything is done.
 
     Args:
       inputs: files or glob patterns.
       vocab_path: the vocabulary, one entry a line.
       output: folder to make; local, or remote when workers can reach it.
       num_workers: processes; 0 for one a core, fewer for small inputs. Records do not depend on it.
-      overwrite: renames records (or a token store) of other options, and what else stands there.
+      overwrite: renames records (or a token store) of other options, and whatever else is there.
       token_store: folder that keeps the tokenised corpus for other options and lengths; by default
-        it is beside the records while the run lasts.
+        it is inside the output folder while the run lasts.
       keep_work: leaves the intermediate files in `output`/work.
       accept_input: goes on where the input looks like no corpus.
       accept_loss: goes on where more than 5% of the tokens are [UNK].
@@ -86,13 +86,13 @@ def create(
     chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)
     check_outputs([*places_of(named), *inputs, vocab_path], work=[output, token_store])
-    # Says what is wrong with it, or does not suit it, before any work.
+    # Wrong or unsuitable inputs are refused before any work.
     input_look.look(inputs)
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)
     store_options = token_stores.store_options(inputs, vocab_path, chosen)
     options = store_options | dataclasses.asdict(chosen)
-    # Between A and B; 0 in rows without a B.
+    # The number of separators between A and B; 0 in rows without a B.
     options["separators"] = 0 if chosen.packing == "single" else tokenizer.separators
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
@@ -132,8 +132,7 @@ def create(
 
 
 def _finished(output, options) -> dict | None:
-    """Return the manifest of a set that is there, made with these options, and needs no more
-    work."""
+    """Return the manifest of a finished set with these options; None where work is left."""
     paths = [os.path.join(output, name) for name in (OPTIONS, "manifest.json", "work")]
     if [storage.exists(path) for path in paths] != [True, True, False]:
         return None

@@ -1,9 +1,9 @@
-"""Pre-training examples as training reads them: batches of records, in a fixed order.
+"""Batches of pre-training records for training, in a fixed order.
 
 The reading order is a pure function of the seed: in every epoch the shards come in a new order, and
 the records of a shard in stretches of 4,096, each shuffled anew. (The shards hold a uniform shuffle
-of all examples to begin with.) So a place in the data is (epoch, shard, offset), or simply the
-number of examples read so far, and reading can start at any place at the cost of opening one shard.
+of all examples to begin with.) So a place in the data is (epoch, shard, offset), or the number of
+examples read so far. Reading can start at any place at the cost of opening one shard.
 """
 
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules

@@ -35,8 +35,8 @@ from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common.errors import UserError, first_of
 
-_LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
-_MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:
+_LOST = "lost: "  # prefix of the counts of `sources.documents` of text that was left out
+_MANY_STOPPED = 0.1  # share of the lines, where there are at least
 _ENOUGH_LINES = 100
 _ENOUGH_DOCUMENTS = 10
 
@@ -47,8 +47,8 @@ def split_file(source: str, target: str | os.PathLike, reading: Reading) -> dict
     """Write one source as sentences; gzip where `target` ends in .gz.
 
     Returns:
-      {"documents", "sentences", "characters"}, counts of what was written, and of what was read
-      those of `sources.documents`.
+      Counts: "documents", "sentences" and "characters" that were written, and the counts of
+      `sources.documents` of the text that was read.
     """
     counts = {"documents": 0, "sentences": 0, "characters": 0}
     read = Counter(characters_read=0)
@@ -78,7 +78,7 @@ def split_files(
     accept_loss: bool = False,
     **reading,
 ) -> dict[str, dict[str, int]]:
-    """Split every input file into `output`, beside a sentences.json of options and counts.
+    """Split every input file into `output`, and write options and counts to sentences.json.
 
     Files that an earlier call with the same options finished, and whose input has not changed
     since, are skipped: an interrupted call continues. A file's bytes do not depend on
@@ -86,7 +86,7 @@ def split_files(
 
     Args:
       output: folder for the sentence files.
-      layout: "" for what the text shows (`sources.find_layout`).
+      layout: "" for the layout that the text shows (`sources.find_layout`).
       language: ISO 639 code: en, de, zh, ko, ...
       compress: write .txt.gz rather than .txt.
       num_workers: processes.
@@ -158,7 +158,7 @@ def split_files(
 
 
 def _expand(inputs: str | list[str]) -> list[str]:
-    """Return files, and parts of the corpora of TensorFlow Datasets, in the order given."""
+    """Return the files, or the parts of TensorFlow Datasets' corpora, in the given order."""
     found = []
     for name in split_patterns(inputs):
         found += tfds_corpora.slices(name) if tfds_corpora.is_tfds(name) else expand_inputs(name)
@@ -167,7 +167,7 @@ def _expand(inputs: str | list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _text_writer(path: str):
-    """Open a text file that is there when the block succeeds; gzip where the name ends in .gz."""
+    """Open a text file that appears when the block succeeds; gzip if its name ends in .gz."""
     with contextlib.ExitStack() as stack:
         binary = stack.enter_context(storage.writing(path))
         if path.endswith(".gz"):
@@ -180,7 +180,7 @@ def _text_writer(path: str):
 
 def _run(todo, output, reading, num_workers, progress, already):
     """Yield (name, counts) as files are finished, in any order."""
-    # The largest first, so that no worker is left alone with one at the end.
+    # The largest files come first, so that none keeps a single worker busy at the end.
     items = sorted(todo.items(), key=lambda item: -item[1][1]["bytes"])
     total = already + len(todo)
     with (
@@ -199,8 +199,7 @@ def _split_todo(output, reading, item):
 
 
 def _output_names(paths: list[str], compress: bool) -> list[str]:
-    """Return a flat name for each input: its own, or with its folders where two inputs share
-    one."""
+    """Return a flat name for each input: its own, with its folders where two inputs share it."""
 
     def name(path):
         stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", path)
@@ -229,7 +228,7 @@ def _dash_and_first(match) -> str:
 
 
 def _begin(output: str, record: str, targets, before: dict | None, overwrite: bool, lock) -> None:
-    """Begin the folder, or find that all files under the targets' names are an earlier call's."""
+    """Begin the folder, or check that files with the targets' names are an earlier call's."""
     if before is None:
         begin(output, os.path.basename(record), targets, overwrite, lock)
         return
@@ -239,7 +238,7 @@ def _begin(output: str, record: str, targets, before: dict | None, overwrite: bo
 
 
 def _save(record: str, options: dict, entries: dict, begun) -> None:
-    """Write the record; `begun`: names of files that may be there before they are entries."""
+    """Write the record; `begun` names files that may exist before they have an entry."""
     files = dict(sorted(entries.items()))
     content = {"options": options, "files": files, "begun": sorted(begun)}
     storage.write_json(record, content)
@@ -273,7 +272,7 @@ def _lost(total: Counter) -> dict[str, int]:
 def report(
     files: dict[str, dict[str, int]], title_stops: bool = False, document_column: str = ""
 ) -> list[str]:
-    """Say what was read and written, a line each; from the result of `split_files`."""
+    """Return lines that tell what was read and written, from the result of `split_files`."""
     total = _total(files)
     documents = max(1, total["documents"])
     # Wrapped lines are joined with blanks, which were not read.

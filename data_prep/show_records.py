@@ -3,8 +3,8 @@
     python -m data_prep.show_records records --examples=3 --plot=lengths.png
     python -m data_prep.show_records records/examples-0000*
 
-A masked token is shown in brackets with what the model has to find: [MASK → house] was masked,
-[tree → house] replaced by a random token, [house] left as it was. Pieces are joined to words.
+A predicted token is shown in brackets with the answer: [MASK → house] was masked, [tree → house]
+replaced by a random token, [house] left as it was. Pieces are joined to words.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from official_bert.common.errors import UserError
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:
-    """Return text of the first examples.
+    """Return the first examples as text.
 
     Args:
       source: a folder of records, a glob pattern, a file or a list of files.
@@ -118,7 +118,7 @@ def statistics_text(values: dict) -> str:
 
 
 def plot(values: dict, path: str, overwrite: bool = False) -> None:
-    """Draw the histogram of lengths into an image file."""
+    """Draw the histogram of lengths to an image file."""
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(7, 3.5), layout="constrained")
@@ -138,7 +138,7 @@ def plot(values: dict, path: str, overwrite: bool = False) -> None:
 
 
 def named(names: list[str]):
-    """Return the source that a command line names: a folder, file or pattern, or several files.
+    """Return the source that a command line names: a folder, a file, a pattern, or several files.
 
     Raises:
       UserError: nothing is named, or a folder among several.

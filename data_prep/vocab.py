@@ -66,7 +66,7 @@ def learn_vocab(
       character_coverage: share of the text whose characters become entries; by default 0.99999 from
         20,000 entries on, else 0.9999. Words with other characters will be [UNK].
       accept_loss: go on where more than 5% of the words are [UNK].
-      inputs, do_lower_case, **counting: of `count_words`.
+      inputs, do_lower_case, **counting: as for `count_words`.
 
     Returns:
       The pieces; the position is the id.
@@ -80,7 +80,7 @@ def learn_vocab(
 
 
 def _learn(inputs, shape, accept_loss, **counting) -> tuple[list[str], Mapping[str, int], int]:
-    """Return (pieces, how often each word occurs, how many words are [UNK])."""
+    """Return (pieces, count of each word, number of words that are [UNK])."""
     counts, facts = count_words(inputs, **counting)
     vocab = vocab_from_counts(counts, *shape)
     known = {entry for entry in vocab if len(entry) == 1}
@@ -100,13 +100,13 @@ def count_words(
     language_exponent: float = 1.0,
     strip_accents: bool | None = None,
 ) -> tuple[dict[str, int], Counter]:
-    """Count how often each word of the basic tokeniser occurs in the files.
+    """Count the words of the basic tokeniser in files.
 
     Where more than 4 million different words turn up, the rarest are forgotten on the way.
 
     Args:
       inputs: files or globs, plain or gzip; any text will do, one sentence a line or not.
-      do_lower_case: lower case and no accents (an uncased vocabulary of WordPieces).
+      do_lower_case: make lower case and strip accents (an uncased vocabulary of WordPieces).
       num_workers: processes.
       progress: show a bar on stderr.
       invalid_utf8: what to do with bytes that are not UTF-8.
@@ -115,7 +115,7 @@ def count_words(
       strip_accents: strip accents; by default as do_lower_case. Records and models must do the
         same.
 
-    Returns: the words, and counts of "invalid_utf8" (lines) and "too long" (words).
+    Returns: {word: count}, and counts of "invalid_utf8" (lines) and "too long" (words).
 
     Raises:
       UserError: as `expand_inputs`, the files are not plain text, or hold no word.
@@ -163,7 +163,7 @@ def vocab_from_counts(
     num_unused: int | None = None,
     character_coverage: float | None = None,
 ) -> list[str]:
-    """Return the vocabulary for words and how often they occur; arguments as in `learn_vocab`."""
+    """Return the vocabulary for {word: count}; arguments as in `learn_vocab`."""
     from data_prep.corpus.wordpiece_learner import find_alphabet, learn_pieces
 
     large = vocab_size >= _LARGE_VOCAB
@@ -188,8 +188,7 @@ def vocab_from_counts(
 
 
 def _reserved(num_unused: int) -> list[str]:
-    """Return the special tokens and unused slots, in the released vocabularies' order where it
-    fits."""
+    """Return the special tokens and unused slots, in the order of the released vocabularies."""
     pad, *others = SPECIAL_TOKENS
     unused = [f"[unused{number}]" for number in range(num_unused)]
     before = _UNUSED_BEFORE_SPECIALS if num_unused >= _UNUSED_BEFORE_SPECIALS else 0
@@ -197,7 +196,7 @@ def _reserved(num_unused: int) -> list[str]:
 
 
 def _count_file(path: str, rules: Rules, invalid_utf8: str) -> tuple[dict[str, int], Counter]:
-    # Text repeats its blank-separated chunks, so each is taken apart once for all its occurrences.
+    # Text repeats its blank-separated chunks, so each is cut once for all its occurrences.
     chunks, words, facts = Counter(), Counter(), Counter()
     for line in text_lines(path, invalid_utf8, facts):
         chunks.update(line.split(" "))
@@ -222,14 +221,14 @@ def _count_chunks(chunks: Counter, words: Counter, rules: Rules, facts: Counter)
 
 
 def _words(chunk: str, rules: Rules) -> Iterable[str]:
-    """Return `basic_tokenize` of a text without blanks, faster for the usual one."""
+    """Apply `basic_tokenize` to a text without blanks; plain ASCII takes a faster way."""
     if chunk.isascii() and chunk.isprintable():
         return _PLAIN_WORDS.findall(chunk.lower() if rules.do_lower_case else chunk)
     return basic_tokenize(chunk, *rules)
 
 
 def _forget_rare(words: Counter) -> None:
-    """Drop the rarest words while there are more than _MAX_WORDS, to half of that."""
+    """Drop the rarest words where there are more than _MAX_WORDS, down to half of that."""
     least = 1
     while len(words) > _MAX_WORDS or (least > 1 and len(words) > _MAX_WORDS // 2):
         for word in [word for word, count in words.items() if count <= least]:
@@ -244,7 +243,7 @@ def main(argv) -> None:
     recorded = ("kind", "vocab_size", "do_lower_case", "strip_accents", "num_unused")
     recorded += ("invalid_utf8", "character_coverage", "language_exponent")
     options = {name: FLAGS[name].value for name in recorded}
-    input_look.look(paths)  # says what is not text before all of it is read
+    input_look.look(paths)  # refuses what is not text before all of it is read
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
     inputs, outputs = [*places_of(FLAGS.input), *paths], [FLAGS.output, record]

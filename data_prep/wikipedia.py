@@ -1,4 +1,4 @@
-"""A MediaWiki dump to one sentence a line: the articles' text passages (section 3.1).
+"""A MediaWiki dump as one sentence a line: the articles' text passages (section 3.1).
 
     python -m data_prep.wikipedia --dump=enwiki-pages-articles-multistream.xml.bz2 --output=DIR
 
@@ -45,17 +45,20 @@ from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common.errors import UserError
 
-_OF_TEXT = ("paragraphs", "sentences", "page: too short")  # what counts against the share kept
+_OF_TEXT = ("paragraphs", "sentences", "page: too short")  # these lower the share that is kept
 _NUMBERS = (
     "pages", "articles", "sentences", "characters", "characters_found", "files", "invalid_utf8"
 )  # fmt: skip
 _WRITTEN = re.compile(r"wiki-\d+\.txt\.gz|articles-\d+\.jsonl\.gz")
-_BATCH_BYTES = 1_000_000  # of XML for a worker at a time, where it takes no stretch
+_BATCH_BYTES = 1_000_000  # of XML for a worker at a time, where the dump has no stretches
 
 
 class _Part(NamedTuple):
-    """Some pages of a stretch, before or after a worker's work: (start, stop) of the stretch, how
-    many of its pages come before these, and the pages; None: all that come then, not yet read."""
+    """Some pages of a stretch, before or after a worker's work.
+
+    The fields are (start, stop) of the stretch, the number of its pages before these, and the
+    pages. With None the worker reads all further pages itself.
+    """
 
     stretch: tuple[int, int | None]
     before: int
@@ -66,14 +69,14 @@ class _Part(NamedTuple):
 def article(
     page: Page, site: wikitext.Site, min_characters: int, hole: str, dropped: Counter
 ) -> list[str]:
-    """Return the sentences of a page, [] where it is not an article or has too little text.
+    """Return the sentences of a page, or [] where it is not an article or has too little text.
 
     Args:
       page: from `wikipedia_dump`.
       site: its language is that of sentence splitting.
       min_characters: articles with less text are left out.
       hole: see `wikitext.without_holes`.
-      dropped: counts what was left out; pages by reason under "page: ...".
+      dropped: gets counts of what was left out; of pages by reason, "page: ...".
     """
     kind = wikitext.page_kind(page.title, page.namespace, page.redirect, page.text)
     if kind is None and page.model not in ("", "wikitext"):
@@ -107,7 +110,7 @@ def extract(
     hole: str = "",
     accept_loss: bool = False,
 ) -> dict:
-    """Write the corpus of a dump; see the module's docstring.
+    """Write the corpus of a dump; see the docstring of the module.
 
     Args:
       dump: MediaWiki dump: .xml, .xml.bz2 or .xml.gz.
@@ -191,14 +194,14 @@ def _kept(report):
 
 
 def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
-    """Yield what workers take, from the stretch at `byte` on without its first `pages` pages."""
+    """Yield parts for workers, from the stretch at `byte` on, without its first `pages` pages."""
     stretches = wikipedia_dump.stretches(dump, byte)
     if len(stretches) > 1:
         yield _Part(stretches[0], pages, None)
         for stretch in stretches[1:]:
             yield _Part(stretch, 0, None)
         return
-    # Pages that an earlier run had finished are read over, which costs little.
+    # Pages that an earlier run finished are skipped, which costs little.
     stretch = Stretch(dump, *stretches[0])
     batch, size = [], 0
     for page in itertools.islice(stretch.pages(), pages, None):
@@ -213,7 +216,7 @@ def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
 
 
 def _extract_part(part: _Part, dump, site, min_characters, invalid_utf8, hole) -> _Part:
-    """Return the part with (document or None, what was left out) of each page."""
+    """Return the part with (document or None, counts of what was left out) of each page."""
     stretch = Stretch(dump, *part.stretch)
     pages = part.pages
     if pages is None:
@@ -229,7 +232,7 @@ def _extract_part(part: _Part, dump, site, min_characters, invalid_utf8, hole) -
 
 
 def _joined(dump: str, parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Yield the parts, found to lack nothing between them.
+    """Yield the parts, checked to lack nothing between them.
 
     Raises:
       UserError: a stretch does not begin where the one before it ended.
@@ -245,8 +248,10 @@ def _joined(dump: str, parts: Iterator[_Part]) -> Iterator[_Part]:
 
 
 def _files(parts: Iterator[_Part], size: float, pages_before: int, progress: bool):
-    """Join pages to files of about `size` characters: (pages, documents, dropped, where the next
-    file begins) of each."""
+    """Join pages to files of about `size` characters.
+
+    Yield (pages, documents, dropped, place where the next file begins) of each.
+    """
     pages, documents, dropped, characters = 0, [], Counter(), 0
     following = {}
     with progress_bar(progress, unit="page", initial=pages_before, leave=False) as bar:
@@ -269,7 +274,9 @@ def _files(parts: Iterator[_Part], size: float, pages_before: int, progress: boo
 def _write(output: str, report: dict, pages, documents, dropped: Counter, following) -> None:
     if documents:
         if not report["files"]:
-            storage.write_json(_report_path(output), report)  # first of all, as `begin` asks
+            storage.write_json(
+                _report_path(output), report
+            )  # before anything else, as `begin` asks
         number = report["files"]
         texts = ("\n".join(sentences) + "\n" for *_, sentences in documents)
         _write_text(os.path.join(output, f"wiki-{number:05d}.txt.gz"), "\n".join(texts))
@@ -299,8 +306,8 @@ def _write_text(path: str, text: str) -> None:
 
 
 def _begin_or_continue(output: str, options: dict, overwrite: bool, lock) -> dict:
-    """Return the report of an earlier run with the same options, or an empty one in a new
-    folder."""
+    """Return the report of an earlier run with these options, or begin a folder with an empty
+    one."""
     record = _report_path(output)
     report = None if overwrite else earlier(record, options, output, "options")
     if report is not None:
@@ -308,7 +315,7 @@ def _begin_or_continue(output: str, options: dict, overwrite: bool, lock) -> dic
     names = filter(_WRITTEN.fullmatch, storage.list_folder(output))
     begin(output, os.path.basename(record), names, overwrite, lock)
     numbers = dict.fromkeys(_NUMBERS, 0)
-    start = {"byte": 0, "pages": 0}  # of the stretch at that byte so many pages are done
+    start = {"byte": 0, "pages": 0}  # that many pages of the stretch at that byte are done
     return {"options": options, "finished": False, **numbers, "dropped": {}, "next": start}
 
 

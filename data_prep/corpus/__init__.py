@@ -1,1 +1,1 @@
-"""Text in: files, layouts, markup, corpora by name, and word pieces learnt from them."""
+"""Text for pre-training: files, layouts, markup, corpora by name, and a WordPiece learner."""

@@ -13,8 +13,9 @@ _NO_TEXT = re.compile(rf"[._].*|{_BESIDE_TEXTS.pattern}")
 
 
 def expand_inputs(globs: str | Iterable[str]) -> list[str]:
-    """Return the files that glob patterns name, without repetitions: patterns in order, matches
-    sorted.
+    """Return the files that glob patterns name, in the patterns' order, matches sorted.
+
+    No file is repeated.
 
     Args:
       globs: one string (several patterns separated by commas) or a list of such strings. `**`
@@ -38,14 +39,15 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
 
 
 def places_of(globs: str | Iterable[str]) -> list[str]:
-    """Return the folders and patterns of what `expand_inputs` was given: no output must be in
-    them."""
+    """Return the folders and patterns given to `expand_inputs`, in which no output may lie."""
     return [name for name in split_patterns(globs) if not os.path.isfile(name)]
 
 
 def split_patterns(globs: str | Iterable[str]) -> list[str]:
-    """Return the patterns of `expand_inputs`, one by one; a path that exists is one, commas and
-    all."""
+    """Return single patterns from the argument of `expand_inputs`.
+
+    A path that exists is one pattern, with its commas.
+    """
     patterns = []
     for text in [globs] if isinstance(globs, str) else globs:
         split = [text] if os.path.exists(text) else text.split(",")

@@ -1,8 +1,8 @@
-"""The check that an input is a corpus of sentences and documents, before hours go into it.
+"""A check that an input is a corpus of sentences and documents, before hours of work.
 
-Anything can be read as one sentence a line and a blank line between documents. A text laid out
-otherwise gives worthless records without a word: from JSON Lines a model learns the names of the
-fields; with a document a line all next sentences are random; with a book on a line a few rows
+Any text can be read as one sentence a line with blank lines between documents. A text with another
+layout would silently give worthless records: from JSON Lines a model learns the names of the
+fields; with a document a line all next sentences are random; with a book on a line only a few rows
 remain.
 """
 
@@ -17,14 +17,14 @@ from official_bert.common.errors import UserError
 
 _FILES = 20  # of the input, evenly spread
 _BYTES = 1 << 18  # from the start of each
-_MOST = 0.5  # share from which a fault is that of the whole input
+_MOST = 0.5  # a fault with this share of the sample is one of the whole input
 
 _TABLE = re.compile(r"\.[ct]sv(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
 _JSON = re.compile(r'\[\s*(\{|$)|\{\s*("|$)')
 _MARKUP = re.compile(r"<(!doctype|\?xml|html|mediawiki)\b", re.IGNORECASE)
 _SHORTEST_ROW = 128  # whole sentences are longer than the rows of small experiments
 
-# At most as many as the tokeniser finds: words, and single ideographs.
+# Words and single ideographs, at most as many as the tokeniser finds.
 _TOKEN = re.compile(r"[^\W\u3400-\u9fff]+|[\u3400-\u9fff]")
 
 
@@ -34,9 +34,9 @@ class InputLook:
 
     Attributes:
       lines: all lines; blank ones separate documents.
-      whole: the sample is all there is.
-      carriage_returns: a file has them as its only line ends.
-      table: the first file that is one by its name.
+      whole: whether the sample is the whole input.
+      carriage_returns: whether a file has them as its only line ends.
+      table: the first file whose name is that of a table.
     """
 
     lines: list[str]
@@ -76,7 +76,7 @@ def look(paths: list[str]) -> InputLook:
 
 
 def other_format(found: InputLook) -> str:
-    """Say what the files are if not plain text; "" where they are."""
+    """Return the format of files that are not plain text; "" where they are."""
     sentences = [line for line in found.lines if line]
     if found.carriage_returns:
         return "its lines end with carriage returns alone (tr '\\r' '\\n' makes them lines)"
@@ -99,7 +99,7 @@ def other_format(found: InputLook) -> str:
 
 
 def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
-    """Say what keeps plain text from being a corpus of sentences; "" where nothing does.
+    """Return the fault that keeps plain text from being a corpus of sentences; "" without one.
 
     Args:
       max_tokens: of a row; longer sentences are cut.
@@ -132,14 +132,14 @@ def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
 
 
 def check(paths: list[str], max_tokens: int = 0, pairs: bool = True) -> None:
-    """Look at an input before it is read.
+    """Check an input before it is read.
 
     Args:
       max_tokens: of a row; 0 where any plain text will do.
       pairs: whether rows are pairs of segments, which one document cannot give.
 
     Raises:
-      UserError: it is not plain text, or no corpus of sentences; with what it looks like.
+      UserError: it is not plain text or not a corpus of sentences; the message describes it.
     """
     found = look(paths)
     reason = other_format(found)

@@ -25,10 +25,10 @@ def check(exponent: float) -> None:
 
 
 def weights(sizes: dict[str, float], exponent: float) -> dict[str, float]:
-    """By how much each language's text is multiplied so that languages have their smoothed shares.
+    """Return the factor for each language's text that gives it its smoothed share.
 
     Args:
-      sizes: of each language, in any unit. The sum of sizes stays as it is.
+      sizes: size of each language's text, in any unit. The factors keep the sum of the sizes.
     """
     total = sum(sizes.values())
     smoothed = {name: (size / total) ** exponent for name, size in sizes.items() if size}

@@ -1,4 +1,4 @@
-"""The content of a file of text, however it is packed or encoded.
+"""The content of a text file, however it is packed or encoded.
 
 The first bytes tell gzip, bzip2, xz, Zstandard and UTF-16 (or UTF-32), whatever the name.
 """
@@ -13,12 +13,12 @@ import zlib
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError, check_installed
 
-_PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
+_PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and returned at a time
 _FIRST_BYTES = 1 << 10  # of a frame
-_MOST_FRAMES, _LEAST_OF_FRAMES = 10_000, 16  # with less than so many bytes on average
+_MOST_FRAMES, _LEAST_OF_FRAMES = 10_000, 16  # most frames of fewer bytes than this on average
 _ANY, _NOT_ZERO = re.compile(rb"(?s)."), re.compile(rb"[^\0]")
 _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
-# Text becomes a tenth, nothing that is worth reading a hundredth: of such files little is read.
+# Text is packed to a tenth, nothing worth reading to a hundredth: of such files little is read.
 _MOST_TIMES, _FREE = 200, 1 << 26
 _MOST_LAYERS = 5  # of packing and encoding, one in the other, and the text
 
@@ -28,9 +28,9 @@ class DamagedFile(UserError):
 
 
 def open_bytes(path: str) -> io.BufferedReader:
-    """Open a file, local or remote, as its content: unpacked, and UTF-8 where it was UTF-16.
+    """Open a file, local or remote, and return its content: unpacked, in UTF-8 where it was UTF-16.
 
-    Only a file that `is_plain` can be sought in.
+    Only a file that `is_plain` can seek.
 
     Raises:
       UserError: the file is missing, is a folder, cannot be opened, or is of a kind that is not
@@ -71,8 +71,7 @@ def is_plain(path: str) -> bool:
 
 
 def _kind(file: io.BufferedReader, path: str):
-    """Return (name, function of the file that gives its content) by the first bytes; None for
-    text."""
+    """Return (name, function from a file to its content) by the first bytes; None for text."""
     start = file.peek(24)[:24]
     for magic, name, unpack in _KINDS:
         if start.startswith(magic) and (name != "bzip2" or start[4:10] in _BZIP2_BLOCKS):
@@ -130,7 +129,7 @@ class _Content(io.RawIOBase):
 
 
 class _Pieces(io.RawIOBase):
-    """A stream of the pieces that `_piece` gives: bytes, b"" for none yet, None at the end."""
+    """A stream of the pieces that `_piece` returns: bytes, b"" for none yet, None at the end."""
 
     _ready = memoryview(b"")
 
@@ -150,7 +149,7 @@ class _Pieces(io.RawIOBase):
 
 
 class _Utf8Of(_Pieces):
-    """UTF-8 of a file in another encoding."""
+    """The content of a file in another encoding, as UTF-8."""
 
     def __init__(self, file, encoding):
         self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)()
@@ -164,9 +163,9 @@ class _Utf8Of(_Pieces):
 class _Frames(_Pieces):
     """The content of a packed file of one or more frames, a bounded piece at a time.
 
-    A frame has `decompress(bytes, most)` and says `needs_input`, `eof` and `unused_data`, as those
-    of Python's libraries do. Behind the last one may be zeros. A frame gets few bytes first, for
-    what it does not use is a copy: a small file may be of many frames.
+    A frame has `decompress(bytes, most)`, `needs_input`, `eof` and `unused_data`, like those of
+    Python's libraries. Zeros may follow the last one. A frame gets few bytes first, since unused
+    ones are copied, and a small file may have many frames.
     """
 
     def __init__(self, file, new_frame, most_at_once=_PACKED):
@@ -194,7 +193,7 @@ class _Frames(_Pieces):
         return piece
 
     def _has_more(self, kind: re.Pattern) -> bool:
-        """Return whether bytes of that kind follow; others are passed over."""
+        """Return whether bytes of that kind follow; skip others."""
         while (found := kind.search(self._data, self._at)) is None:
             self._data, self._at = self._file.read(_PACKED), 0
             if not self._data:
@@ -204,7 +203,7 @@ class _Frames(_Pieces):
 
 
 class _Frame:
-    """One frame, whose library tells where it ends and what follows."""
+    """One frame; its library tells where it ends and what follows."""
 
     @property
     def eof(self):
@@ -216,7 +215,7 @@ class _Frame:
 
 
 class _GzipFrame(_Frame):
-    """One member of a gzip file, its checksum and length compared."""
+    """One member of a gzip file; its checksum and length are checked."""
 
     def __init__(self):
         self._frame = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -230,7 +229,7 @@ class _GzipFrame(_Frame):
 
 
 class _ZstandardFrame(_Frame):
-    """One frame; the library has no bound of its own for what a piece becomes."""
+    """One frame; the library itself does not bound the size of an unpacked piece."""
 
     needs_input = True
 
@@ -253,7 +252,7 @@ def _new_xz():
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
 
 
-# How files begin, what they are called, and who reads them. UTF-32 begins as UTF-16 does.
+# First bytes of files, their names, and their readers. UTF-32 begins as UTF-16 does.
 _KINDS = (
     (b"\x1f\x8b", "gzip", lambda file: _Frames(file, _GzipFrame)),
     (b"BZh", "bzip2", lambda file: _Frames(file, bz2.BZ2Decompressor)),

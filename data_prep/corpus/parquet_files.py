@@ -12,14 +12,15 @@ _BATCH = 256  # rows; a row may be a book
 
 
 def is_parquet(path: str) -> bool:
-    """By the first bytes, whatever the name."""
+    """Return whether a file is Parquet by its first bytes, whatever its name."""
     with storage.reading(path) as file:
         return file.peek(4)[:4] == _MAGIC
 
 
 def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
-    """Yield {column: value} of each row, as plain Python: bytes that are UTF-8 as text, for Hive
-    and Impala write texts so. `columns`: only those.
+    """Yield {column: value} of each row in plain Python; `columns` limits them.
+
+    Bytes that are UTF-8 become text, since Hive and Impala write text so.
 
     Raises:
       UserError: pyarrow is not installed, or the file is damaged.
@@ -32,7 +33,7 @@ def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
 
 
 def _as_python(batch, path: str) -> list[dict]:
-    """Return the rows of a batch; nanoseconds, which Python's times have not, as text."""
+    """Return the rows of a batch; times in nanoseconds, which Python lacks, become text."""
     try:
         return batch.to_pylist()
     except ValueError:
@@ -52,7 +53,7 @@ def _as_python(batch, path: str) -> list[dict]:
 
 
 def _as_text(value):
-    """Return the value, bytes that are UTF-8 in it as text."""
+    """Return a value in which bytes that are UTF-8 became text."""
     if isinstance(value, list):
         return [_as_text(each) for each in value]
     if isinstance(value, dict):
@@ -72,8 +73,7 @@ def column_names(path: str) -> list[str]:
 
 
 def class_names(path: str) -> dict[str, list[str]]:
-    """Return {column: names of its numbers}, where Hugging Face's `datasets` wrote them into the
-    file.
+    """Return {column: names of its numbers}, as Hugging Face's `datasets` wrote into the file.
 
     Raises:
       UserError: as `rows`, or what they wrote is damaged.
@@ -99,7 +99,7 @@ def class_names(path: str) -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def _opened(path: str):
-    """pyarrow's ParquetFile; what it finds damaged is a UserError."""
+    """Open pyarrow's ParquetFile, and turn its errors on damage into UserErrors."""
     check_installed("pyarrow", f"{path} is a Parquet file", "parquet")
     import pyarrow
     import pyarrow.parquet

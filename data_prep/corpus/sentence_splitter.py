@@ -1,4 +1,4 @@
-"""Paragraphs to sentences.
+"""Sentences of a paragraph.
 
 English is split by nupunkt, every other language by sentencex (both MIT, no downloads). In 35 short
 real and hard English passages (tests/data_prep/hard_sentences.txt: quotations, dialogue,
@@ -18,9 +18,9 @@ import re
 
 import regex
 
-_RULES = 4  # of this project, on top of the libraries; counts up where they change
+_RULES = 4  # version of this project's own rules; raised where they change
 
-# Single-word "sentences" that are really the title of the name that follows.
+# Single-word "sentences" that are titles of the name behind them.
 _TITLES = re.compile(
     r"^[\"'“‘(\[]*(Lt|Gov|Cf|Capt|Maj|Sgt|Col|Gen|Rev|Hon|Messrs|Mme|Mlle|No|St)\.$"
 )
@@ -51,16 +51,16 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
     text = " ".join(text.split())
     if not text:
         return []
-    # A mark between two letters is not a quotation: d"r is a Hebrew abbreviation.
+    # A mark between two letters does not quote: d"r is a Hebrew abbreviation.
     marked = _INNER_MARK.sub("\u05f4", text)
     return corrected(text, list(_in_windows(marked, _splitter(language))))
 
 
 def _in_windows(text, split):
-    """Yield what a splitter finds in a text, of which it is given a window at a time.
+    """Yield a splitter's sentences of a text, which it gets a window at a time.
 
-    Its time may grow with the square of the text (of a quotation mark that nothing closes, of a
-    long row of exclamation marks). The last sentence of a window begins the next one.
+    A splitter's time may be quadratic (in text behind an unclosed quotation mark, in a long row of
+    exclamation marks). The last sentence of a window begins the next one.
     """
     start = 0
     while len(text) - start > _WINDOW:
@@ -109,7 +109,8 @@ def _split_missed(sentence: str) -> list[str]:
 
 
 def _rejoin(sentences: list[str]) -> list[str]:
-    """Put a lone title ("Lt.") in front of its name, and marks without words behind their text."""
+    """Join a lone title ("Lt.") to the name behind it, and marks without words to the text
+    before."""
     joined = []
     for sentence in sentences:
         wordless = not any(map(str.isalnum, sentence))
@@ -121,7 +122,7 @@ def _rejoin(sentences: list[str]) -> list[str]:
 
 
 def splitter_version(language: str) -> str:
-    """Return the name and version of what splits a language."""
+    """Return names and versions of the splitter of a language."""
     names = ("nupunkt" if language == "en" else "sentencex", "regex")
     libraries = (f"{name} {importlib.metadata.version(name)}" for name in names)
     return f"{', '.join(libraries)}, rules {_RULES}"
@@ -175,29 +176,28 @@ _UNMARKED_END = _compile(
 
 
 def ends(text: str) -> bool:
-    """Return whether a sentence ends in a text, or its script does not mark where."""
+    """Return whether a text has the end of a sentence, or its script marks none."""
     return bool(_END.search(text)) or writes_no_ends(text)
 
 
 def closes(text: str) -> bool:
-    """Return whether a line ends with a mark, be it a full stop or a comma."""
+    """Return whether a line ends with a mark, a comma included."""
     return bool(_LAST.search(text))
 
 
 def writes_no_ends(text: str) -> bool:
-    """Return whether most letters of a text are of scripts that mark no sentence ends."""
+    """Return whether most letters of a text are of scripts that do not mark ends of sentences."""
     unmarked = len(_UNMARKED_LETTER.findall(text))
     return unmarked > 0 and 2 * unmarked > len(_LETTER.findall(text))
 
 
 def is_unspaced(character: str) -> bool:
-    """Return whether a character is of Chinese or Japanese, where no blank joins lines."""
+    """Return whether a character is Chinese or Japanese, where lines are joined without a blank."""
     return bool(_UNSPACED.match(character))
 
 
 def corrected(text: str, sentences: list[str]) -> list[str]:
-    """Return a splitter's sentences of a text, cut at the ends that it missed and not at
-    abbreviations.
+    """Return a splitter's sentences, cut at ends that it missed and joined at abbreviations.
 
     Text in Latin, Greek or Cyrillic letters without marks of other scripts stays as it was.
 
@@ -223,7 +223,7 @@ def _starts(text, sentences):
 
 
 def _goes_on(text, start, own_stop):
-    """Return whether a sentence that a splitter ended before `start` goes on there."""
+    """Return whether a sentence that a splitter ended before `start` continues there."""
     before = text[max(0, start - _LONGEST_ABBREVIATION) : start].rstrip()
     if before[-1:] in _COMMAS:
         return True
@@ -234,7 +234,7 @@ def _goes_on(text, start, own_stop):
 
 
 def _missed(text):
-    """Behind the ends that stand outside of brackets and quotation marks."""
+    """Yield the places behind ends outside of brackets and quotation marks."""
     depth = 0
     for found in _BRACKET_OR_END.finditer(text):
         closed = len(_CLOSED.findall(found.group()))

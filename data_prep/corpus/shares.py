@@ -1,11 +1,11 @@
 """Shares that a data command prints, and the limits below which it stops.
 
-The little that is left of a text after wrong rules looks like any other text, and so do words that
-a vocabulary does not know: only the shares tell.
+The small rest of a text that wrong rules leave looks like any other text, and so do words that a
+vocabulary does not know. Only the shares tell.
 
-An uncased vocabulary changes words: the original strips every mark that does not take room where it
-lower-cases. On Latin letters these are accents; in Hindi, Thai or Khmer, whose letters have no
-capitals, they are vowels and tones: कुल (total) and कल (tomorrow) become the same.
+An uncased vocabulary changes words: where the original lower-cases, it strips every non-spacing
+mark. On Latin letters these are accents; in Hindi, Thai or Khmer, whose letters have no capitals,
+they are vowels and tones: कुल (total) and कल (tomorrow) become the same.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,11 @@ _MARKED = regex.compile(r"[\p{Lo}--\p{Hangul}]\p{M}*\p{Mn}", regex.V1)
 
 
 def check_kept(kept: int, read: int, lost: Mapping[str, int], accept_loss: bool) -> None:
-    """
+    """Check that enough of a text was kept.
+
     Args:
       kept, read: characters.
-      lost: what went, by reason.
+      lost: characters that were left out, by reason.
 
     Raises:
       UserError: less than half was kept, unless `accept_loss`.
@@ -40,10 +41,11 @@ def check_kept(kept: int, read: int, lost: Mapping[str, int], accept_loss: bool)
 
 
 def check_unknown(unknown: int, total: int, advice: str, accept_loss: bool) -> None:
-    """
+    """Check that few enough tokens, or words, are unknown.
+
     Args:
-      unknown, total: tokens, or words.
-      advice: what may be wrong.
+      unknown, total: numbers of tokens, or of words.
+      advice: the likely cause, for the message.
 
     Raises:
       UserError: more than 5% are [UNK], unless `accept_loss`.
@@ -56,18 +58,18 @@ def check_unknown(unknown: int, total: int, advice: str, accept_loss: bool) -> N
 
 
 def by_reason(lost: Mapping[str, int]) -> list[str]:
-    """Return the reasons, the largest first."""
+    """Return "reason: number" texts, the largest number first."""
     items = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
     return [f"{reason}: {number:,}" for reason, number in items if number]
 
 
 def loses_marks(text: str) -> bool:
-    """Return whether letters without capitals lose marks in it."""
+    """Return whether letters without capitals lose marks in a text."""
     return not text.isascii() and bool(_MARKED.search(decomposed(text)))
 
 
 def warning_of_marks(words: int, total: int) -> str:
-    """Return a warning where so many of all words lose marks; "" where they are few."""
+    """Return a warning where many of all words lose marks; "" where few do."""
     if words <= _MANY_MARKED * total:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""The documents of one source: which layout its text has, and its paragraphs read accordingly.
+"""The documents of a source: its layout, and the paragraphs that the layout gives.
 
 A source is a file, or a part of a corpus of TensorFlow Datasets. The layouts are
 
@@ -28,7 +28,7 @@ from official_bert.common.json_files import shorten, whole_characters
 
 LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
 
-# Written without blanks between words: wrapped lines are joined without one.
+# Languages without blanks between words, whose wrapped lines are joined without one.
 _NO_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "bo", "yue", "wuu")
 _DOC = re.compile(r'<doc id=.*?(?:title="(.*)")?>$')
 _USUAL_FIELD = "text"
@@ -36,17 +36,17 @@ _USUAL_FIELD = "text"
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The way in which the text of a source is read.
+    """How the text of a source is read.
 
     Attributes:
       layout: of LAYOUTS.
-      language: says where sentences end, and whether wrapped lines are joined with a blank.
+      language: decides where sentences end, and whether wrapped lines are joined with a blank.
       title_lines: title lines of an article, left out.
       section_titles: keep the section titles of articles, short lines without a mark.
       title_stops: short lines with one full stop are section titles of articles too.
       text_field: of rows: the field of the text; by default "text".
-      document_column: of rows: the field that says which document a row is of, where rows are
-        sentences or paragraphs; neighbours of one are joined. By default a row is a document.
+      document_column: of rows: the field that names a row's document, where rows are sentences or
+        paragraphs; neighbouring rows of one document are joined. By default a row is a document.
       invalid_utf8: what to do with bytes that are not UTF-8.
     """
 
@@ -64,9 +64,9 @@ def documents(source: str, reading: Reading, counts: Counter) -> Iterator[list[s
     """Yield the documents of a source, each as its paragraphs.
 
     Args:
-      counts: gets "characters_read" of text, without blanks at the ends of lines, "invalid_utf8",
-        "empty" (rows without text), of layouts with titles "lines" and "stopped" of
-        `text_layout.Titles`, and what was left out: "lost: REASON", in characters.
+      counts: gets "characters_read" of text, without blanks at the ends of lines, "invalid_utf8"
+        and "empty" (rows without text); for layouts with titles "lines" and "stopped" of
+        `text_layout.Titles`; and "lost: REASON", the characters that were left out.
     """
     lost, titles = Counter(), text_layout.Titles(reading.section_titles, reading.title_stops)
     try:
@@ -106,12 +106,11 @@ def _documents(source, reading, titles, counts, lost):
 
 
 def find_layout(sources: list[str], wanted: str = "", text_field: str = "") -> str:
-    """Return the layout of some sources: the wanted one, if it can be theirs, or what their text
-    shows.
+    """Return the layout of sources: the wanted one if it fits, or the one that their text shows.
 
     Raises:
-      UserError: an unknown layout, one that cannot be theirs, or nothing is wanted and the text
-        does not show where documents begin.
+      UserError: the wanted layout is unknown or does not fit, or none is wanted and the text does
+        not show where documents begin.
     """
     if wanted:
         check_choice("--documents", wanted, LAYOUTS)
@@ -174,7 +173,10 @@ def _counted(lines: Iterable[str], counts: Counter) -> Iterator[str]:
 
 
 def _wikiextractor(lines, titles, source, counts, lost) -> Iterator[list[str]]:
-    """Yield <doc id="12" url="..." title="T">, T, paragraphs, </doc>; or a JSON object a line."""
+    """Yield the documents of WikiExtractor's output.
+
+    It holds <doc id="12" url="..." title="T">, T, paragraphs, </doc>; or a JSON object a line.
+    """
 
     def kept(paragraph, title):
         counts["characters_read"] += len(paragraph)
@@ -231,7 +233,7 @@ def _parquet_rows(path: str, fields: list[str]) -> Iterator[tuple[int, dict]]:
 
 
 def _texts(rows, fields: list[str], source: str) -> Iterator[tuple[object, str]]:
-    """Yield (what says which document it is of, text) of each row."""
+    """Yield (name of its document, text) of each row."""
     for number, row in rows:
         if missing := [name for name in fields[1:] if row.get(name) is None]:
             raise UserError(
@@ -248,8 +250,7 @@ def _texts(rows, fields: list[str], source: str) -> Iterator[tuple[object, str]]
 
 
 def _paragraphs_of(rows, counts) -> Iterator[list[str]]:
-    """Yield the whole texts of each document, whose lines are paragraphs; no line of them is a
-    title."""
+    """Yield the texts of each document whole; their lines are paragraphs, and none is a title."""
     for _, group in itertools.groupby(rows, lambda row: row[0]):
         document = []
         for _, text in group:

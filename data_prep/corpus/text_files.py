@@ -1,12 +1,11 @@
-"""Text files, wherever they lie and however they are packed: their lines, and blocks of them.
+"""Text files of any place and packing: their lines, and blocks of lines.
 
-Corpora, vocabularies and tasks all read text here, so that a file is understood, and refused, in
-one way.
+Corpora, vocabularies and tasks all read text here, so they accept and refuse files in one way.
 
 A file may be read as blocks of whole lines, and cut into stretches that workers share. A stretch
-(start, stop) stands for the documents that follow the blank lines that begin in it; the first one
-has the start of the file too. So the stretches of a file hold every document once, whole, and each
-is found without reading the others. Packed files cannot be cut.
+(start, stop) stands for the documents behind the blank lines that begin in it; the first stretch
+has the file's first document too. So the stretches of a file hold every document once, whole, and
+each is found without reading the others. Packed files cannot be cut.
 """
 
 import codecs
@@ -21,8 +20,8 @@ from official_bert.common.errors import UserError
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 _MARKS = re.compile(b"\\A(?:%b)+" % BYTE_ORDER_MARK)  # joined files may begin with several
 _LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for all memory
-_BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
-_MOST_SEEN = 1 << 24  # bytes by which an encoding is advised
+_BLOCK_BYTES = 1 << 17  # fits a processor's cache, together with the tokeniser's arrays
+_MOST_SEEN = 1 << 24  # bytes that are looked at to advise an encoding
 _MARKS_IN_WORDS = re.compile(rb"[a-z][\x81-\x84\x86-\x90\x95\x98\x9a-\x9f]")
 _NOT_WINDOWS = set("\udc81\udc8d\udc8f\udc90\udc9d")  # no letters of CP1252
 INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are not UTF-8
@@ -52,10 +51,10 @@ def decode_lines(
 
     Args:
       lines: the file, or its lines.
-      name: what errors call it.
-      invalid_utf8: of INVALID_UTF8, what becomes of bytes that are not UTF-8: U+FFFD or nothing.
-        "" of commands that have no such option: an error that does not name it.
-      counts: gets under "invalid_utf8" how many lines had such bytes.
+      name: the file's name in errors.
+      invalid_utf8: of INVALID_UTF8: bytes that are not UTF-8 are an error, become U+FFFD, or go. ""
+        is for commands without this option: an error that does not name it.
+      counts: gets the number of lines with such bytes, under "invalid_utf8".
 
     Raises:
       UserError: a line is not UTF-8, or too long for the memory.
@@ -84,8 +83,10 @@ def decode_lines(
 
 
 def _way_to_utf8(line: bytes, more: Iterator[bytes], in_utf8: bool) -> str:
-    """Return advice by all bytes from the first line on that is not UTF-8; `in_utf8` says whether
-    a line before has letters in UTF-8."""
+    """Return advice from all bytes, from the first line on that is not UTF-8.
+
+    `in_utf8` says whether a line before it has letters in UTF-8.
+    """
     seen, size = [line], 0
     while size < _MOST_SEEN and (line := next(more, b"")):
         seen.append(line)
@@ -125,9 +126,9 @@ def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]
 
 
 def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of the documents of a stretch, some thousand at once, each with its newline.
+    """Yield the lines of a stretch's documents, some thousand at once, each with its newline.
 
-    The last line of a file gets one; a byte order mark goes.
+    The last line of a file gets one if it has none; a byte order mark is dropped.
 
     Raises:
       UserError: the file is missing, is a folder or is damaged.
@@ -154,8 +155,7 @@ def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[
 
 
 def _next_document(file, path, place, limit=None):
-    """Return the end of the first blank line that begins at `place` or later, or the end of the
-    file.
+    """Return the end of the first blank line from `place` on, or the end of the file.
 
     None where no blank line begins before `limit`: the documents there belong to later stretches.
     """

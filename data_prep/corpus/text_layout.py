@@ -1,7 +1,7 @@
-"""Raw text to documents of paragraphs: where a book's chapters, or a file's articles, begin.
+"""Documents of paragraphs from raw text: the chapters of a book, the articles of a file.
 
-`data_prep.sentences` splits what these functions give. A document is a list of paragraphs, each one
-string with single blanks. The paper needs documents that are long contiguous passages (section
+`data_prep.sentences` splits the results into sentences. A document is a list of paragraphs, each
+one string with single blanks. The paper needs documents that are long contiguous passages (section
 3.1); a chapter of a novel or an encyclopaedia article is one.
 """
 
@@ -53,8 +53,8 @@ def chapters(
 
     Args:
       lines: the book's lines.
-      join: what stands between two lines of a paragraph; empty for Chinese or Japanese.
-      lost: counts the characters of what is left out, by reason.
+      join: text between two lines of a paragraph; empty for Chinese or Japanese.
+      lost: gets the number of characters that are left out, by reason.
     """
     lost = Counter() if lost is None else lost
     lines = _without_gutenberg_frame([line.rstrip() for line in lines], lost)
@@ -66,7 +66,7 @@ def chapters(
         nonlocal after_heading
         if paragraph:
             text = join_lines(paragraph, join)
-            # Titles stand alone and end like no sentence does.
+            # A title stands alone and does not end like a sentence.
             if _is_title(text, after_heading):
                 lost["titles"] += len(text)
             else:
@@ -110,13 +110,12 @@ def articles(
     titles: "Titles | None" = None,
     lost: Counter | None = None,
 ) -> Iterator[list[str]]:
-    """Yield articles of extracted Wikipedia text: a blank line between articles, a line a
-    paragraph.
+    """Yield articles of extracted Wikipedia text, one paragraph a line, blank lines between them.
 
     Args:
       lines: the file's lines; read as they are needed.
-      title_lines: so many lines at the start of each article are its title, and left out.
-      titles: which other lines are section titles, and left out, as the paper leaves out headers.
+      title_lines: number of lines at the start of each article that are its title; left out.
+      titles: rule for section titles, which are left out as the paper leaves out headers.
       lost: see `chapters`.
     """
     titles, lost = titles or Titles(), Counter() if lost is None else lost
@@ -134,12 +133,12 @@ def articles(
 
 @dataclass
 class Titles:
-    """A rule that tells section titles from other lines.
+    """The rule that tells section titles from other lines.
 
     Attributes:
-      keep: none is left out.
+      keep: keep section titles.
       stops: see `is_section_title`.
-      stopped, lines: how many lines would be titles with `stops`, of how many.
+      stopped, lines: number of lines that would be titles with `stops`, and of all lines.
     """
 
     keep: bool = False
@@ -148,7 +147,7 @@ class Titles:
     lines: int = 0
 
     def keeps(self, text: str, lost: Counter) -> bool:
-        """Return whether a line is text; counts the characters of titles."""
+        """Return whether a line is text; count the characters of titles."""
         self.lines += 1
         title = is_section_title(text, stops=True)
         unmarked = title and is_section_title(text)
@@ -160,8 +159,7 @@ class Titles:
 
 
 def whole_file(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
-    """Yield the file as one document: a blank line separates paragraphs, wrapped lines are
-    joined."""
+    """Yield the file as one document: blank lines separate paragraphs, wrapped lines are joined."""
     parts = itertools.groupby(lines, key=lambda line: bool(line.strip()))
     document = [join_lines(list(part), join) for is_text, part in parts if is_text]
     if document:
@@ -177,7 +175,7 @@ def each_line(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def join_lines(lines: list[str], join: str = " ") -> str:
-    """Return one paragraph from its lines.
+    """Join the lines of one paragraph.
 
     A word broken at a hyphen keeps the hyphen and gets no blank; no blank comes between Chinese or
     Japanese characters, whatever `join` is.
@@ -193,13 +191,13 @@ def join_lines(lines: list[str], join: str = " ") -> str:
 
 
 def is_section_title(text: str, stops: bool = False) -> bool:
-    """Return whether a whole line is a section title: a few words that no mark ends.
+    """Return whether a whole line is a section title: a few words without a mark at the end.
 
-    Where a script marks no sentence ends, no line is.
+    In a script that marks no ends of sentences, no line is one.
 
     Args:
-      stops: one full stop may end it, as in WikiExtractor's output, where only the language tells
-        "Early life." from a sentence: short sentences count as titles too.
+      stops: a title may end with one full stop, as in WikiExtractor's output ("Early life."). Then
+        short sentences count as titles too.
     """
     if len(text) > 60 or len(text.split()) > 7 or not text[0].isalnum() or text[0].islower():
         return False
@@ -208,7 +206,7 @@ def is_section_title(text: str, stops: bool = False) -> bool:
 
 
 def numbered_headings(lines: Iterable[str]) -> int:
-    """Return how many lines head a chapter by its number ("CHAPTER IV", "XII.", "第三回")."""
+    """Return the number of lines that head a chapter by number ("CHAPTER IV", "XII.", "第三回")."""
     kinds = (_NUMBERED, _ROMAN_HEADING, _CHINESE_HEADING)
     headings = filter(_is_heading, (line.strip() for line in lines))
     return sum(any(kind.match(line) for kind in kinds) for line in headings)
@@ -244,7 +242,8 @@ def _is_unwrapped(lines: list[str]) -> bool:
 def _numbers_are_headings(lines: list[str]) -> bool:
     """Return whether lines like "3" head chapters; else they are page numbers.
 
-    They are headings where no other heading is and 3,000 characters, more than a page, lie between.
+    They are headings where there is no other heading, and 3,000 characters, more than a page, lie
+    between them.
     """
     numbers = sum(bool(_BARE_NUMBER.fullmatch(line.strip())) for line in lines)
     if not numbers or sum(_is_heading(line.strip()) for line in lines) > 2:

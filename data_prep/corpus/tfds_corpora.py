@@ -1,4 +1,4 @@
-"""Corpora that TensorFlow Datasets has, by name, as documents of paragraphs.
+"""Corpora of TensorFlow Datasets, by name, as documents of paragraphs.
 
     python -m data_prep.sentences --input=tfds:wikipedia/20230601.en --output=corpus
     python -m data_prep.sentences --input=tfds:wiki40b/de --output=corpus --language=de
@@ -32,7 +32,7 @@ def is_tfds(name: str) -> bool:
 
 
 def slices(name: str, documents_per_slice: int = 20_000) -> list[str]:
-    """Return names for consecutive parts of a corpus, which can be read side by side.
+    """Return names of consecutive parts of a corpus, which can be read side by side.
 
     Raises:
       UserError: the data set or split does not exist, or cannot be prepared.
@@ -63,7 +63,7 @@ def documents(
     """Yield the corpus's documents, in the order of its files, each as its paragraphs.
 
     Args:
-      titles, counts, lost: as `sources.documents` has them.
+      titles, counts, lost: as for `sources.documents`.
 
     Raises:
       UserError: as `slices`, the data set holds no documents or no text, or a text is not UTF-8.
@@ -76,7 +76,7 @@ def documents(
     builder = _builder(dataset)
     _range(builder, name, split)
     field = _text_field(dataset, builder)
-    # One file after the other: the order must not depend on timing.
+    # Files are read one after the other: the order must not depend on timing.
     config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
     examples = builder.as_dataset(
         split=split,
@@ -162,7 +162,7 @@ def _range(builder, name: str, split: str) -> tuple[str, int, int]:
         info = builder.info.splits[split]
         if split == base:
             return base, 0, info.num_examples
-        # The instruction of a part counts within its files; whole numbers come from TFDS.
+        # A part's own instruction counts within its files; TFDS has the absolute numbers.
         instruction = _absolute(builder, split)
     except (KeyError, ValueError, AssertionError, IndexError):
         known = ", ".join(builder.info.splits)

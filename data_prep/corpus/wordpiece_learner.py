@@ -4,8 +4,9 @@ The paper's vocabulary came from Google's internal learner (Wu et al. 2016), whi
 published. This is the top-down algorithm that TensorFlow Text documents for BERT vocabularies:
 
 1. Count every substring of every word from every start (word-initial ones apart from `##` ones).
-2. From the longest to the shortest, keep a substring whose count is at least a threshold, and take
-   its count away from all its prefixes: text that a longer piece covers does not speak for them.
+2. From the longest to the shortest, keep a substring whose count is at least a threshold, and
+   subtract its count from all its prefixes: text that a longer piece covers does not count for
+   them.
 3. Cut every word greedily with the kept pieces, and count again only the substrings that begin at a
    cut; repeat from 2. Characters are always kept. The threshold is searched so that the vocabulary
    gets its size.
@@ -68,10 +69,10 @@ def learn_pieces(
     """Return the pieces of two or more characters, and the alphabet's `##c`, most used first.
 
     Args:
-      counts: how often each word occurs.
+      counts: count of each word.
       alphabet: from `find_alphabet`; words with other characters are left out.
-      num_pieces: so many pieces, the `##c` of the alphabet not counted.
-      num_iterations: of steps 2 and 3 above.
+      num_pieces: number of pieces, without the alphabet's `##c`.
+      num_iterations: number of repetitions of steps 2 and 3 above.
 
     Returns:
       `num_pieces` + len(alphabet.inside) pieces, sorted by how often the greedy tokeniser uses them
@@ -101,7 +102,7 @@ def learn_pieces(
 
 
 def _choose(text, levels, num_pieces, num_iterations, floor):
-    """For each level which nodes are pieces (bool [N]); None if there are too few at `floor`."""
+    """Return for each level which nodes are pieces, bool [N]; None if `floor` leaves too few."""
     starts, keeps = None, None  # every position, in the first round
     for _ in range(num_iterations):
         counts = [text.node_counts(level, starts) for level in levels]
@@ -114,7 +115,7 @@ def _choose(text, levels, num_pieces, num_iterations, floor):
 
 
 def _keep_most_useful(levels, counts, num_pieces, floor):
-    """Take step 2 with the highest threshold that leaves enough nodes, cut to exactly
+    """Take step 2 with the highest threshold that leaves enough nodes; keep exactly
     `num_pieces`."""
     low, high = floor, int(max(count.max(initial=0) for count in counts)) + 1
     if _kept(levels, counts, low)[0] < num_pieces:
@@ -127,8 +128,8 @@ def _keep_most_useful(levels, counts, num_pieces, floor):
             high = middle
     surplus, useful = _kept(levels, counts, low)
     surplus -= num_pieces
-    # The least useful nodes go; among equals the shortest, and of these continuations before
-    # beginnings of words (the order of the nodes).
+    # The least useful nodes are dropped; among equals the shortest, and among these continuations
+    # before beginnings of words (the order of the nodes).
     order = sorted(
         (value, depth, node)
         for depth, level in enumerate(useful[1:], start=1)
@@ -143,8 +144,10 @@ def _keep_most_useful(levels, counts, num_pieces, floor):
 
 
 def _kept(levels, counts, threshold):
-    """Return how many nodes below the first level reach the threshold, and every node's own
-    count."""
+    """Return the number of nodes below the first level that reach the threshold, and own counts.
+
+    A node's own count lacks the counts of kept longer substrings.
+    """
     number, useful = 0, [None] * len(levels)
     covered = np.zeros(len(levels[-1].parents), np.int64)
     for depth in range(len(levels) - 1, -1, -1):
@@ -164,7 +167,7 @@ def _histogram(bins, weights, length):
 
 
 class _Text:
-    """The distinct words behind one another, as positions of their characters in the alphabet."""
+    """The distinct words one after another, as indices of characters in the alphabet."""
 
     def __init__(self, counts: Mapping[str, int], alphabet: Alphabet):
         self.alphabet = alphabet
@@ -184,7 +187,7 @@ class _Text:
     def trie(self, floor: int) -> list[_Level]:
         """Return levels 1, 2, ... of all substrings that occur at least `floor` times."""
         size = len(self.alphabet.characters)
-        # Word-initial characters are symbols of their own.
+        # Word-initial characters are separate symbols.
         symbols = self.codes.copy()
         symbols[self.starts] += size
         positions = np.arange(len(symbols), dtype=np.int32)
@@ -212,8 +215,10 @@ class _Text:
         return levels[:-1] if len(levels) > 1 else levels
 
     def node_counts(self, level: _Level, starts: np.ndarray | None) -> np.ndarray:
-        """Count how often each node of a level occurs, at the given starts (bool [characters])
-        only."""
+        """Count the occurrences of each node of a level, only at the given starts.
+
+        Starts are bool [characters]; None: all.
+        """
         positions, nodes = level.positions, level.nodes
         if starts is not None:
             chosen = starts[positions]
@@ -221,7 +226,7 @@ class _Text:
         return _histogram(nodes, self.weights[positions], len(level.parents))
 
     def cuts(self, levels: list[_Level], keeps: list[np.ndarray]) -> np.ndarray:
-        """Return where the greedy tokeniser begins a piece (bool [characters])."""
+        """Return where the greedy tokeniser begins pieces, bool [characters]."""
         begins = np.zeros(len(self.codes), bool)
         longest = self._longest_match(levels, keeps)
         positions, ends = self.starts, self.ends

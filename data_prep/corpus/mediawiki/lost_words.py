@@ -1,15 +1,15 @@
-"""Templates that stood for words of a sentence, told from notes and boxes by where they stand.
+"""Templates that stood for words of a sentence, told from notes and boxes by their place.
 
 A dump's page lacks the text that a template shows. "The village has {{formatnum:5000}} people"
 loses a word with it; "The village is old.{{citation needed}}" loses nothing. Names of templates are
-a wiki's own, so their places decide: a note is attached to the word or mark before it and followed
-by a blank or a mark; a box has a line of its own, or begins one before a capital letter or bold
-type; an item of its own in brackets goes with its comma. Elsewhere a template leaves a hole.
+a wiki's own, so their places decide. A note is attached to the word or mark before it, and a blank
+or a mark follows. A box has a line of its own, or begins one before a capital letter or bold type.
+A separate item in brackets is removed with its comma. Elsewhere a template leaves a hole.
 """
 
 import regex
 
-FORMULA, TEMPLATE = "\x02", "\x03"  # marks in extracted text
+FORMULA, TEMPLATE = "\x02", "\x03"  # stand for them in extracted text
 
 HOLE = regex.compile(f"[{FORMULA}{TEMPLATE}]")
 
@@ -31,12 +31,12 @@ _NOTE = regex.compile(
 
 
 def without_boxes(line: str) -> str:
-    """Return a line of extracted text without the templates that stand for no words of it."""
+    """Return a line of extracted text without templates that stand for no words."""
     return _BOX_BEFORE_TEXT.sub("", line)
 
 
 def holes(paragraph: str) -> str:
-    """Return a paragraph in which only holes are left of the templates, each between blanks.
+    """Return a paragraph without templates but holes; each hole is between blanks.
 
     Args:
       paragraph: with single blanks.

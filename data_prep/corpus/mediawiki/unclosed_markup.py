@@ -1,15 +1,17 @@
-"""The work that unclosed markup makes: a parser looks to the end of the page for what would close
-it, once for each such place, so that a page of them takes minutes.
+"""The cost of unclosed markup.
 
-It is counted in characters, not measured in seconds: what is left out depends on no machine.
+For each unclosed mark a parser searches the page to its end, so a page full of them takes minutes.
+
+The cost is counted in characters, not measured in seconds, so no page is left out because of the
+machine.
 """
 
 import re
 
-_MOST = 5_000_000  # characters that may be looked through in vain: about a second
+_MOST = 5_000_000  # characters that may be searched in vain: about a second
 _LONGEST = 1 << 22  # characters of a page; MediaWiki takes 2 MB
 
-# Marks, each with what closes it; a tag is closed by its own name or at once.
+# Marks -> their closing marks; a tag is closed by its own name or by "/>".
 _CLOSED_BY = {"{{": "}}", "{|": "|}", "[[": "]]", "[": "]", "<!--": "-->"}
 _OPENED_BY = {close: opening for opening, close in _CLOSED_BY.items()}
 _MARKS = re.compile(
@@ -17,7 +19,7 @@ _MARKS = re.compile(
     r"|</([a-z][a-z0-9]*)\s*>",
     re.IGNORECASE,
 )
-# Which the parser takes for whole where nothing closes them.
+# Tags that the parser takes for complete where nothing closes them.
 _SINGLE = frozenset(["br", "hr", "wbr", "meta", "link", "img", "li", "dt", "dd", "th", "td", "tr"])
 
 
@@ -36,7 +38,7 @@ def check(wikitext: str) -> None:
 
 
 def work(wikitext: str) -> int:
-    """Return how many characters stand behind the marks that nothing closes, added up."""
+    """Return the number of characters behind each unclosed mark, added up."""
     opened: dict[str, list[int]] = {}
     last = None  # the tag that "/>" would close
     for mark in _MARKS.finditer(wikitext):

@@ -1,9 +1,9 @@
 """Language variants in wikitext: -{zh-hans:信息;zh-hant:資訊}-, of which a reader sees one.
 
-Wikis of Chinese, Serbian, Kazakh and some others write what differs between their scripts or
-countries so, with flags before a bar, as -{T|...}-. The rules are those of MediaWiki's
-LanguageConverter: the text of the reader's variant, else of those that it falls back to, else the
-first; rules for titles or for the rest of the page show nothing; other text shows as it stands.
+Wikis of Chinese, Serbian, Kazakh and some others mark differences between scripts or countries so,
+with flags before a bar, as in -{T|...}-. The rules are those of MediaWiki's LanguageConverter. It
+shows the text of the reader's variant, else of a variant that this falls back to, else the first.
+Rules for titles or for the rest of the page show nothing; other text is shown as it is.
 """
 
 import re
@@ -15,7 +15,7 @@ CONVERTED = frozenset(
 )
 _HANS, _HANT = ("hans", "cn", "sg", "my"), ("hant", "tw", "hk", "mo")
 _PLAIN = ("hans", "hant", "cn", "tw", "hk", "sg", "mo", "my")  # the order of zh itself
-_DEEPEST = 10  # marks within marks; as deep as pages of wikis go, far less than would cost time
+_DEEPEST = 10  # marks within marks; real pages go no deeper, and it costs little time
 
 _MARK = re.compile(
     r"<nowiki>[^<]*</nowiki>|-\{(?!\{(?!\{))|\{\{|\}\}|\}-", re.IGNORECASE
@@ -25,7 +25,7 @@ _SILENT = frozenset("THN-D")  # a title, a hidden rule, a name, a rule taken bac
 
 
 def shown(wikitext: str, language: str) -> str:
-    """Return a page's source as a reader of one variant gets it.
+    """Return a page's source as a reader of one variant sees it.
 
     Args:
       language: of the wiki ("zh", "sr"), or a variant of it ("zh-tw").
@@ -33,7 +33,7 @@ def shown(wikitext: str, language: str) -> str:
     base = language.split("-")[0]
     if base not in CONVERTED or "-{" not in wikitext:
         return wikitext
-    frames, kinds, at = [[]], [], 0  # text of each open mark; what is open
+    frames, kinds, at = [[]], [], 0  # text inside each open mark; the open marks
     for mark in _MARK.finditer(wikitext):
         frames[-1].append(wikitext[at : mark.start()])
         at, text = mark.end(), mark.group()
@@ -50,7 +50,7 @@ def shown(wikitext: str, language: str) -> str:
         elif text == "}}" and kinds[-1:] == ["{{"]:
             kinds.pop()
         frames[-1].append(text)
-    rest = "-{".join("".join(frame) for frame in frames)  # marks that nothing closes stay
+    rest = "-{".join("".join(frame) for frame in frames)  # unclosed marks stay
     return rest + wikitext[at:]
 
 
@@ -78,7 +78,7 @@ def _is_variant(code: str, base: str) -> bool:
 
 
 def _texts(rules: str, base: str) -> dict[str, str]:
-    """Return the text of each variant; empty where these are not rules."""
+    """Return the text of each variant; {} where these are not rules."""
     texts, last = {}, None
     for part in rules.split(";"):
         rule = _RULE.match(part)

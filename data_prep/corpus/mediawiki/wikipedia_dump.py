@@ -1,9 +1,9 @@
-"""MediaWiki dumps: their pages, and stretches of them that several processes read side by side.
+"""MediaWiki dumps: their pages, and stretches that several processes read side by side.
 
-A page's XML stands between <page> and </page>, which no text can hold ("<" is escaped there), so a
-stretch can be read without what is before it: its pages are those that begin in it. Plain files
-are cut anywhere; multistream .bz2 files where a stream begins, which its first bytes tell (the
-index beside them is not needed). Other packed files are one stretch.
+A page's XML is between <page> and </page>, which no text can hold ("<" is escaped there). So a
+stretch can be read alone: its pages are those that begin in it. Plain files are cut anywhere,
+multistream .bz2 files where a stream begins, which its first bytes tell (the index beside them is
+not needed). Other packed files are one stretch.
 """
 
 import bz2
@@ -20,9 +20,9 @@ from data_prep.corpus.packed_files import DamagedFile, is_plain, open_bytes
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
-_STREAM = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # how a bzip2 stream begins
+_STREAM = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # the beginning of a bzip2 stream
 _BZ2_STRETCH, _PLAIN_STRETCH = 1 << 20, 1 << 22  # bytes: some hundred pages
-_SEARCHED = 1 << 23  # bytes from the start among which a second stream is looked for
+_SEARCHED = 1 << 23  # a second stream is looked for in these first bytes
 _PIECE = 1 << 17
 _LONGEST_PAGE = 1 << 26  # bytes of XML; MediaWiki takes 2 MB of text
 _BEGIN, _END = b"<page>", b"</page>"
@@ -42,7 +42,7 @@ class Page(NamedTuple):
 
 
 def read_site(dump: str) -> Site:
-    """Read what the wiki says of itself before its first page.
+    """Read the wiki's description of itself, before its first page.
 
     Raises:
       UserError: the file is missing, is damaged at its start, or is not a MediaWiki dump.
@@ -69,7 +69,7 @@ def read_site(dump: str) -> Site:
 
 
 def stretches(dump: str, first: int = 0) -> list[tuple[int, int | None]]:
-    """Return (start, stop) in bytes of the file from byte `first` on; None stands for its end."""
+    """Return (start, stop) in bytes of all stretches from `first` on; None stands for the end."""
     size = _stretch_bytes(dump)
     edges = [*range(first, storage.size(dump), size)] if size else [0]
     return list(zip(edges, [*edges[1:], None], strict=True)) or [(first, None)]
@@ -86,14 +86,14 @@ class Stretch:
     """The pages that begin in a stretch of a dump, as XML.
 
     Attributes:
-      first, end: when they have been read, where its first bzip2 stream begins and its last one
-        ends; None where none begins in it. Stretches that lack nothing meet there.
+      first, end: once the pages have been read, the begin of its first bzip2 stream and the end of
+        its last; None where no stream begins in it. Complete neighbours meet there.
     """
 
     def __init__(self, dump: str, start: int = 0, stop: int | None = None):
         self.dump, self.start, self.stop = dump, start, stop
         self.first = self.end = None
-        self._last = b""  # the page that was read last
+        self._last = b""  # the last page that was read
 
     def pages(self) -> Iterator[bytes]:
         """Yield the XML of each page.
@@ -102,7 +102,7 @@ class Stretch:
           UserError: the dump is damaged or truncated.
         """
         buffer, own, behind = bytearray(), 0, b""
-        searched = 0  # of the buffer, where the page that is begun does not end
+        searched = 0  # bytes of the buffer in which the current page does not end
         try:
             for piece, mine in self._pieces():
                 buffer += piece
@@ -130,11 +130,11 @@ class Stretch:
             raise self._damaged("its end is missing")
 
     def parse(self, raw: bytes, invalid_utf8: str = "error", counts: Counter | None = None) -> Page:
-        """Return a page.
+        """Parse a page's XML.
 
         Args:
           invalid_utf8: of `text_files.INVALID_UTF8`.
-          counts: gets under "invalid_utf8" how many pages had bytes that are not UTF-8.
+          counts: gets the number of pages with bytes that are not UTF-8, under "invalid_utf8".
 
         Raises:
           UserError: its XML is damaged or has bytes that are not UTF-8.
@@ -166,7 +166,7 @@ class Stretch:
             return raw.decode("utf-8", invalid_utf8)
 
     def _pieces(self):
-        """Yield (bytes of text, whether they are of this stretch), on to the end of the file."""
+        """Yield (bytes of text, whether they are of this stretch), up to the end of the file."""
         if (self.start, self.stop) == (0, None):
             self.first, self.end = 0, storage.size(self.dump)
             with open_bytes(self.dump) as file:
@@ -192,7 +192,7 @@ class Stretch:
         while at is not None and _is_there(file, at):
             mine = self.stop is None or at < self.stop
             if not mine:
-                yield b"", False  # what follows is asked for where a page goes on in it
+                yield b"", False  # more is asked for where a page continues in it
             stream = bz2.BZ2Decompressor()
             while not stream.eof:
                 data = file.read(_PIECE)
@@ -237,8 +237,7 @@ def _tag_begun(buffer: bytes) -> int:
 
 
 def _next_stream(file, start, stop):
-    """Return the first place from `start` on, and before `stop`, where a bzip2 stream begins, or
-    None."""
+    """Return where the first bzip2 stream from `start` on, before `stop`, begins, or None."""
     at, window = start, 1 << 20
     while stop is None or at < stop:
         file.seek(at)
@@ -248,7 +247,7 @@ def _next_stream(file, start, stop):
             return at if stop is None or at < stop else None
         if len(data) < window:
             return None
-        at += len(data) - 9  # a beginning may lie across
+        at += len(data) - 9  # the beginning of a stream may be divided
     return None
 
 

@@ -1,12 +1,12 @@
 """The text passages of one MediaWiki page.
 
 "For Wikipedia we extract only the text passages and ignore lists, tables, and headers" (section
-3.1). mwparserfromhell (MIT) parses the wikitext; what is kept of the tree is decided here. Comments
-and references, half of an article's characters, are cut out before parsing: they never hold text
+3.1). mwparserfromhell (MIT) parses the wikitext; this module decides which nodes are kept. Comments
+and references, half of an article's characters, are cut out before parsing: they hold no passages
 and take most of the parser's time.
 
 A template that stood for words inside a sentence leaves a hole in it (`lost_words`), as a formula
-does; what becomes of such a sentence is `without_holes`.
+does; `without_holes` drops or marks such sentences.
 """
 
 import re
@@ -17,7 +17,7 @@ from data_prep.corpus import sentence_splitter
 from data_prep.corpus.mediawiki import lost_words, unclosed_markup, variants
 from data_prep.corpus.mediawiki.lost_words import FORMULA, TEMPLATE
 
-# Sections without passages; what they hold beside lists is credits and links.
+# Sections without passages: they hold lists, credits and links.
 _REFERENCE_SECTIONS = {
     "bibliography", "citations", "external links", "footnotes", "further reading", "gallery",
     "notes", "notes and references", "publications", "references", "see also", "sources",
@@ -57,14 +57,14 @@ _DROPPED_TAGS = {
 }  # fmt: skip
 _INLINE_TAGS = {"score", "hiero"}  # beside formulas and code
 _LIST_MARKS = {"li", "dd", "dt"}
-# Whose argument stands behind a colon and is what is shown, but for its case or its commas.
+# They show the argument behind a colon, changed in case or commas only.
 _SHOWS_ARGUMENT = re.compile(
     r"(formatnum|lc|uc|lcfirst|ucfirst)\s*:(.*)", re.DOTALL | re.IGNORECASE
 )
 
 # Names that every wiki understands; a wiki's own ones are in its dump.
 _IMAGES, _CATEGORIES = ("file", "image", "media"), ("category",)
-# Old names of a wiki's files ("Bild:") are not in its dump, but these endings tell.
+# A wiki's old names for files ("Bild:") are not in its dump; these endings tell them.
 _MEDIA = re.compile(
     r"\.(jpe?g|png|gif|svg|tiff?|webp|xcf|bmp|og[gav]|opus|mp[34g]|mid|wav|flac|web[mp]|djvu|pdf)\s*$",
     re.IGNORECASE,
@@ -91,7 +91,7 @@ class Site(NamedTuple):
     Attributes:
       language: its code ("ru"), or a variant that is wanted ("zh-tw").
       images, categories: the lower-case names of the namespaces of files and of categories.
-      named: whether the dump names them; else only the English names are known.
+      named: whether the dump gives the names; else only the English names are known.
     """
 
     language: str = ""
@@ -101,7 +101,7 @@ class Site(NamedTuple):
 
     @classmethod
     def of(cls, language: str, names: dict[str, str]) -> "Site":
-        """From a dump's language and its namespaces, by number."""
+        """Make a site of a dump's language and {number: name} of its namespaces."""
         images = (_namespace(names.get(key, "")) for key in ("6", "-2"))
         categories = _namespace(names.get("14", ""))
         known = cls()
@@ -129,8 +129,8 @@ def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN
 
     Args:
       wikitext: the page's source.
-      dropped: counts what was left out, by kind ("templates", "tables", "list items", ...), and
-        under "characters found" those of all paragraphs.
+      dropped: gets counts of what was left out, by kind ("templates", "tables", "list items", ...),
+        and under "characters found" the characters of all paragraphs.
 
     Raises:
       TooSlow: of `unclosed_markup`.
@@ -139,13 +139,13 @@ def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN
 
     dropped = Counter() if dropped is None else dropped
     wikitext = _SWITCH.sub(_without_capitals, _COMMENT.sub("", wikitext))
-    closed = wikitext.lower().rfind("</ref") + 1  # behind it each <ref> would search to the end
+    closed = wikitext.lower().rfind("</ref") + 1  # behind it every <ref> would search up to the end
     before, references = _REFERENCE.subn("", wikitext[: closed + 200])
     wikitext = before + wikitext[closed + 200 :]
     dropped["references"] += references
     wikitext = variants.shown(wikitext, site.language)
     unclosed_markup.check(wikitext)
-    # Quotation marks for bold and italics are taken out by hand: unbalanced ones mislead a parser.
+    # Quotation marks for bold and italics are removed here: unbalanced ones mislead the parser.
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
     paragraphs = []
     for heading, text in _sections(_text(code.nodes, dropped, site)):
@@ -160,8 +160,7 @@ def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN
 
 
 def _text(nodes, dropped: Counter, site: Site) -> str:
-    """Return the nodes as text in which headings stand between form feeds and marks show what is
-    lost."""
+    """Return the nodes as text, with headings between form feeds and marks for what is lost."""
     from mwparserfromhell import nodes as kinds
 
     parts = []
@@ -215,7 +214,7 @@ def _namespace(name: str) -> str:
 
 
 def _without_capitals(switch) -> str:
-    """Return a word between double underscores, unless its letters are capitals or have none."""
+    """Return a word between double underscores if it has a lower-case letter, else ""."""
     return switch.group() if any(map(str.islower, switch.group())) else ""
 
 
@@ -245,7 +244,7 @@ def _template(node, dropped: Counter, site: Site) -> str:
     if shown := _SHOWS_ARGUMENT.fullmatch(str(node.name).strip()):
         return _plain(shown[2], dropped, site)
     dropped["templates"] += 1
-    # A template on several lines of the source is a box, and stands for no words of a sentence.
+    # A template on several lines of source is a box, which stands for no words of a sentence.
     first = str(node.params[0]) if node.params else ""
     return "" if "\n" in str(node.name) or "\n" in first else TEMPLATE
 
@@ -289,8 +288,7 @@ def _sections(text: str):
 
 
 def _blocks(text: str, dropped: Counter):
-    """Yield paragraphs: a single line end inside one is a blank, a blank line or a list item ends
-    it."""
+    """Yield paragraphs; a blank line or a list item ends one, a single line end is a blank."""
     block = []
     for line in [*map(lost_words.without_boxes, text.split("\n")), ""]:
         is_list = line.lstrip().startswith(_LIST_LINE) or line[:1] in ("*", "#", ":", ";")
@@ -303,7 +301,7 @@ def _blocks(text: str, dropped: Counter):
 
 
 def _paragraph(line: str, dropped: Counter) -> str:
-    """Return a paragraph of extracted text cleaned, or "" where it is not a passage."""
+    """Return a paragraph of extracted text, cleaned; "" where it is not a passage."""
     line = re.sub(r"'{2,}", "", line.replace(_LIST_LINE, ""))
     line = lost_words.holes(" ".join(line.split()))
     line = _EMPTY_BRACKETS.sub("", line)
@@ -322,10 +320,10 @@ def _paragraph(line: str, dropped: Counter) -> str:
 
 
 def without_holes(sentences: list[str], dropped: Counter, mark: str = "") -> list[str]:
-    """Return the sentences, of which those that lost a formula or a template's words go.
+    """Return the sentences without those that lost a formula or a template's words.
 
     Args:
-      mark: stands for what was lost, and the sentences stay; "" for none.
+      mark: put in place of what was lost, so that the sentences stay; "": leave them out.
     """
     whole = []
     for sentence in sentences:
