@@ -1,1 +1,1 @@
-"""Long work: on this machine's cores or a cluster, in folders that resume, on any disk."""
+"""Long jobs: on this machine's cores or a cluster, in folders that resume, on any storage."""

@@ -1,7 +1,7 @@
-"""Files of arrays: the raw bytes of one, anywhere; named ones in a local .npz file.
+"""Files of arrays: one array's raw bytes on any storage, or named arrays in a local .npz file.
 
-The .npz file holds the checksum of its names, types, shapes and bytes. A zip file has checksums of
-its members' bytes alone: an array whose name is damaged would be one that was never written.
+The .npz file holds a checksum of its names, types, shapes and bytes. A zip file itself has
+checksums of its members' bytes alone, so an array with a damaged name would pass for another one.
 """
 
 import os
@@ -23,11 +23,11 @@ def write(
     compressed: bool = False,
     own: bool = True,
 ) -> None:
-    """Write the file whole or not at all.
+    """Write named arrays to a file, whole or not at all.
 
     Args:
       compressed: whether arrays are compressed.
-      own: replace an earlier one: the path is in a folder that the command holds.
+      own: replace an earlier file; for paths in a folder that the command holds.
     """
     save = np.savez_compressed if compressed else np.savez
     with atomic_write(path, "wb", own=own) as file:
@@ -35,7 +35,7 @@ def write(
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Return the arrays of a file of `write`, their checksum verified.
+    """Return the arrays of a file that `write` wrote, after a check of their checksum.
 
     Raises:
       UserError: the file is missing or damaged.
@@ -53,7 +53,7 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
 
 def write_array(path: str, array: np.ndarray) -> int:
-    """Write the array's raw bytes, little-endian; return their CRC-32."""
+    """Write an array's raw bytes, little-endian; return their CRC-32."""
     data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view(np.uint8).data
     with storage.writing(path) as file:
         file.write(data)
@@ -61,7 +61,7 @@ def write_array(path: str, array: np.ndarray) -> int:
 
 
 def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
-    """Return the array of a file of `write_array`: memory-mapped where local, read where remote.
+    """Return the array of a file that `write_array` wrote; a local one is memory-mapped.
 
     Raises:
       UserError: the bytes do not have the checksum.
@@ -80,7 +80,7 @@ def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
 
 
 def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
-    """Return elements start to stop - 1 of a file of `write_array`."""
+    """Return elements start to stop - 1 of a file that `write_array` wrote."""
     size = np.dtype(dtype).itemsize
     content = storage.read_bytes(path, start * size, (stop - start) * size)
     if len(content) != (stop - start) * size:

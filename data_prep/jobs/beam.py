@@ -4,9 +4,9 @@
         --beam_options=project=P,region=R,temp_location=gs://B/tmp
 
 Each step is one small pipeline, Create | FlatMap | Reshuffle | Map: the same functions as on one
-machine, so the records are the same. Create makes one path, of a file with the tasks: the elements
-of Create are part of the job graph, which runners limit to some megabytes. Tasks carry paths, never
-texts; the files go through the folder that all workers share (see docs/data_at_scale.md).
+machine, so the records are the same. Create makes one element, the path of a file with the tasks:
+its elements are part of the job graph, which runners limit to some megabytes. Tasks carry paths,
+never texts; files go through the folder that all workers share (see docs/data_at_scale.md).
 """
 
 import os
@@ -18,7 +18,7 @@ from official_bert.common.errors import check_installed
 
 
 class BeamWorkers:
-    """The work of `data_prep.jobs.workers.LocalWorkers`, on a Beam runner.
+    """Runs tasks as `data_prep.jobs.workers.LocalWorkers` does, on a Beam runner.
 
     Args:
       runner: a Beam runner's name: DirectRunner, DataflowRunner, FlinkRunner, SparkRunner,

@@ -1,7 +1,7 @@
-"""Flags of a command, from the function that it calls: an option is described once.
+"""Flags of a command, made from the function that it calls: each option is described once.
 
-Name, type and default are those of the parameter, the text is what the docstring says of it; a
-parameter without default has to be given.
+Name, type and default are the parameter's; the help text is the docstring's. A parameter without
+default is required.
 """
 
 import inspect
@@ -13,13 +13,13 @@ from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.processes import available_cores
 from official_bert.common.typed import outer
 
-flags.disclaim_key_flags()  # --help shows them as the command's own
+flags.disclaim_key_flags()  # so --help shows them as the command's own
 
 _DEFINE = {
     bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float,
     tuple: flags.DEFINE_list,
 }  # fmt: skip
-_OF_CALLERS = ("inputs", "progress", "workers")  # which commands set otherwise
+_OF_CALLERS = ("inputs", "progress", "workers")  # commands set these themselves
 
 
 def define(function, skip=(), least=None, unset=False, **choices) -> None:
@@ -28,8 +28,8 @@ def define(function, skip=(), least=None, unset=False, **choices) -> None:
     Args:
       skip: parameters without a flag of their name.
       least: {parameter: its smallest number}.
-      unset: what is not given is None, whatever the parameter's default.
-      **choices: the values of a parameter.
+      unset: flags that are not given are None, whatever the parameter's default.
+      **choices: the allowed values of a parameter.
     """
     least, texts = least or {}, arguments(function.__doc__)
     for parameter in parameters(function, skip):
@@ -48,7 +48,7 @@ def define(function, skip=(), least=None, unset=False, **choices) -> None:
 
 
 def parameters(function, skip=()) -> list[inspect.Parameter]:
-    """Return the parameters that have a flag."""
+    """Return the parameters of a function that have a flag."""
     skip = (*_OF_CALLERS, *skip)
     every = inspect.signature(function).parameters.values()
     return [one for one in every if one.name not in skip and one.kind != one.VAR_KEYWORD]
@@ -58,7 +58,7 @@ def values(function) -> dict:
     """Return {parameter: value} of the parameters that have a flag of their name.
 
     Raises:
-      UserError: one that has to be given is empty.
+      UserError: a required one is empty.
     """
     every = inspect.signature(function).parameters.values()
     found = {one.name: one for one in every if one.name in flags.FLAGS}

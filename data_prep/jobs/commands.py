@@ -1,7 +1,7 @@
-"""Start and end of every command: absl flags, exit codes, one clear line for an error.
+"""The start and end of every command: absl flags, exit codes, one clear line for an error.
 
-Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C; 141 nobody
-reads what it prints any more.
+Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C; 141 the
+reader of its output has ended.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ from official_bert.common.files import FULL, UNWRITABLE
 
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 _NO_THREAD = "can't start new thread"  # which is not an OSError
-# A folder that was removed while the command ran, is on a full disk, or cannot be written.
 _MOST_SAID = 2000  # characters, of the beginning and of the end
+# Errors of a folder that was removed meanwhile, is on a full disk, or cannot be written.
 _USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE, *_LIMITS)
 # Where an installation was broken off.
 _REQUIRED = ("keras", "numpy", "tensorflow", "tensorflow_text", "tokenizers", "safetensors")
@@ -38,7 +38,7 @@ _PLACES = {
 
 
 def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
-    """Parse the flags, call `main(argv)` and end the process, as `end` does.
+    """Parse the flags, call `main(argv)`, and end the process as `end` does.
 
     Args:
       takes_files: whether the command has arguments beside its flags; main finds them in argv[1:].
@@ -69,7 +69,7 @@ def say(text: object) -> None:
 
 
 def end(work: Callable[[], object]) -> NoReturn:
-    """Call `work()`, write out what it printed and end the process.
+    """Call `work()`, flush its output, and end the process.
 
     Raises:
       SystemExit: always, with one of the project's exit codes.
@@ -85,8 +85,10 @@ def end(work: Callable[[], object]) -> NoReturn:
 
 @contextlib.contextmanager
 def ended_in_order() -> Iterator[None]:
-    """SIGTERM, and the end of the terminal, end the block as Ctrl-C does, so that what it started
-    is ended and saves."""
+    """End a block on SIGTERM, and when the terminal closes, as Ctrl-C does.
+
+    So processes that it started end too, and it saves its work.
+    """
 
     def leave(number, _frame):
         raise SystemExit(128 + number)
@@ -105,13 +107,16 @@ def ended_in_order() -> Iterator[None]:
 
 
 def _open_streams() -> None:
-    """Open what the user closed (`>&-`): a file would get its number, and what is printed."""
+    """Open standard streams that the user closed (`>&-`).
+
+    Otherwise a file would get such a stream's number, and the output with it.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(handle, True)
             setattr(sys, name, os.fdopen(handle, mode))
-    for stream in (sys.stdout, sys.stderr):  # names of files may be no UTF-8
+    for stream in (sys.stdout, sys.stderr):  # file names may not be UTF-8
         stream.reconfigure(errors="backslashreplace")
 
 
@@ -145,7 +150,7 @@ def _exit_code(work: Callable[[], object]) -> int:
 
 
 def _nobody_reads() -> bool:
-    """Return whether what is printed goes into a pipe that nobody reads any more (`| head -1`)."""
+    """Return whether standard output is a pipe whose reader has ended (`| head -1`)."""
     streams = select.poll()
     for stream in (sys.stdout, sys.stderr):
         streams.register(stream, 0)
@@ -169,7 +174,7 @@ def _parse_flags(argv):
 
 
 def _say(message: str, code: int) -> int:
-    # Names of files, and what a stranger's file says, may be long, or hold what a terminal obeys.
+    # Names of files, and texts of strangers, may be long or hold control sequences for the terminal.
     if len(message) > 2 * _MOST_SAID:
         message = f"{message[:_MOST_SAID]} ... {message[-_MOST_SAID:]}"
     message = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], message)

@@ -1,4 +1,4 @@
-"""Descriptions of options, said once: what a docstring says of each is what `--help` shows."""
+"""Descriptions of options, from docstrings; `--help` shows them."""
 
 import inspect
 import re
@@ -6,7 +6,7 @@ import textwrap
 
 
 def arguments(docstring: str | None) -> dict[str, str]:
-    """Return {name: its description} of the parts "Args" and "Attributes" of a docstring."""
+    """Return {name: description} from the parts "Args" and "Attributes" of a docstring."""
     found = {}
     body = inspect.cleandoc(docstring or "")
     for part in re.findall(r"^(?:Args|Attributes):\n((?:  .*\n?|\n)*)", body, re.MULTILINE):

@@ -1,7 +1,8 @@
-"""One process that writes a folder, or many that read it: who comes second is told who is there.
+"""Locks of folders: one process writes a folder, or many read it.
 
-Locks are flock's, of the library filelock: they end with their process. Nobody is waited for
-without a limit.
+A process that comes second is told who is there.
+
+Locks are flock's, through the library filelock: they end with their process. No wait is unlimited.
 """
 
 import contextlib
@@ -24,13 +25,13 @@ from official_bert.common.files import make_folder, set_aside
 from official_bert.common.paths import local_path
 
 LOCK_FILE = ".official_bert.lock"
-SECONDS = 0.5  # that another process is waited for: long enough for who only looks
-_OURS = b"process "  # how what a holder writes begins
+SECONDS = 0.5  # of waiting for another process: long enough for one that only looks
+_OURS = b"process "  # beginning of the text that a holder writes
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class FolderLock:
-    """The lock of the process that writes a folder (`exclusive`)."""
+    """The lock of the process that writes a folder; see `exclusive`."""
 
     def __init__(self, folder: Path, seconds: float):
         self._folder, self._seconds = folder, seconds
@@ -46,7 +47,9 @@ class FolderLock:
                 with contextlib.suppress(FileNotFoundError):
                     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                     with open(handle, "rb", buffering=0):
-                        _check_ours(handle, path)  # some versions of the library empty the file
+                        _check_ours(
+                            handle, path
+                        )  # before the library opens it, since some versions empty it
                 self._file.acquire()
             except filelock.Timeout:
                 raise _in_use(path) from None
@@ -59,7 +62,7 @@ class FolderLock:
         _sign(handle)
 
     def check(self) -> None:
-        """Call before results are written: another folder may have come under the name.
+        """Check that the folder is still the one that was locked; call before results are written.
 
         Raises:
           UserError: the folder was removed or replaced since it was locked.
@@ -74,7 +77,8 @@ class FolderLock:
             )
 
     def begin_anew(self) -> None:
-        """Rename the folder as --overwrite does (`files.set_aside`); hold a new one in its place.
+        """Rename the folder as --overwrite does (`files.set_aside`), and lock a new one in its
+        place.
 
         Raises:
           UserError: the folder cannot be renamed, or another process was faster to make a new one.
@@ -84,15 +88,15 @@ class FolderLock:
         self._acquire()
 
     def release(self) -> None:
-        """Let go; the file stays, so that all who wait see the same one."""
+        """Release the lock; the file stays, so that all who wait lock the same one."""
         self._file.release(force=True)
 
 
 @contextlib.contextmanager
 def exclusive(folder: str | os.PathLike, seconds: float = SECONDS) -> Iterator[FolderLock]:
-    """Make `folder` where it is missing and hold its lock, until the process ends at the latest.
+    """Make `folder` if it is missing, and hold its lock while the block runs.
 
-    The file in it says who holds it. Where a file system has no locks, everybody gets them.
+    The lock's file says who holds it. On a file system without locks every process gets one.
 
     Args:
       seconds: how long to wait for another process that holds it.
@@ -109,10 +113,10 @@ def exclusive(folder: str | os.PathLike, seconds: float = SECONDS) -> Iterator[F
 
 
 def shared(folder: str | os.PathLike) -> io.FileIO | None:
-    """Hold an existing folder against processes that would write to it (`exclusive`).
+    """Lock an existing folder against processes that would write to it with `exclusive`.
 
-    Returns: the open file of the lock, which ends with it; None where the file system takes no lock
-      of this user.
+    Returns: the open file of the lock, which holds until it is closed; None where this user cannot
+      lock the folder.
     Raises:
       UserError: another process writes to it; the message says which.
     """
@@ -126,7 +130,7 @@ def shared(folder: str | os.PathLike) -> io.FileIO | None:
             except BlockingIOError:
                 raise _in_use(path) from None
             _check_ours(handle, path)
-            if flags & os.O_RDWR:  # of many readers the last one stands there
+            if flags & os.O_RDWR:  # of many readers it names the last one
                 _sign(handle)
             return file
     return None
@@ -154,7 +158,7 @@ def _in_use(path: Path) -> UserError:
 
 
 def _check_ours(handle: int, path: Path) -> None:
-    """Raise UserError where the open file at a lock's path is someone else's."""
+    """Raise UserError where the open file at a lock's path was not written by this project."""
     state = os.fstat(handle)
     plain = stat.S_ISREG(state.st_mode) and state.st_nlink < 2
     if not plain or os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
@@ -162,7 +166,7 @@ def _check_ours(handle: int, path: Path) -> None:
 
 
 def _sign(handle: int) -> None:
-    """Write who holds a lock into its file."""
+    """Write this process's name into a lock's file."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300]
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     text = f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"

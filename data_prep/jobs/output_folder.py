@@ -1,4 +1,4 @@
-"""Outputs that remember the options they were made with."""
+"""Outputs that remember the options with which they were made."""
 
 import contextlib
 import os
@@ -16,14 +16,14 @@ _WRITTEN = re.compile(
     r"(options|manifest|tasks)\.json|heldout|work|vocab\.txt|tokenizer\.json|spiece\.model|"
     r"(examples-\d+-of-\d+|(chunk|joined|block|train|heldout)-\d+)\.\w+"
 )
-OPTIONS = "options.json"  # marks a folder of `claim_folder`
+OPTIONS = "options.json"  # marker of a folder of `claim_folder`
 
 
 @contextlib.contextmanager
 def locked(folder: str) -> Iterator[locks.FolderLock | None]:
-    """Hold a folder against other processes; it is made where it is missing.
+    """Hold a folder against other processes; make it if it is missing.
 
-    A remote one is not locked: there are no locks there.
+    A remote one is not locked, since remote storage has no locks.
 
     Raises:
       UserError: another process works in it, it cannot be written, or it was removed meanwhile.
@@ -39,12 +39,13 @@ def locked(folder: str) -> Iterator[locks.FolderLock | None]:
 def earlier(
     path: str, options: dict, what: str, field: str = "", overwrite: bool = False
 ) -> dict | None:
-    """Return what an earlier run with the same options left in the JSON file `path`.
+    """Return the content of the JSON file that an earlier run with the same options left.
 
     Args:
+      path: the file.
       what: the thing that was made, for the message.
-      field: where the file keeps the options; "" where it holds nothing else.
-      overwrite: a damaged file, or one of other options, counts as none.
+      field: field of the file with the options; "" where the file is the options.
+      overwrite: a damaged file, or one of other options, counts as missing.
 
     Returns:
       The file's content; None where there is none.
@@ -75,13 +76,13 @@ def earlier(
 
 
 def claim_folder(folder: str, options: dict, overwrite: bool, what: str, lock=None) -> None:
-    """Begin a folder, or goes on where it was begun with the same options.
+    """Begin a folder, or continue one that was begun with the same options.
 
-    Half-written files of killed processes go.
+    Half-written files of killed processes are removed.
 
     Args:
       overwrite: rename a folder of other options or of other things, and begin a new one.
-      lock: of `locked`.
+      lock: the result of `locked`.
 
     Raises:
       UserError: it was begun with other options (listed), or holds other things.
@@ -103,19 +104,19 @@ def begin(
     overwrite: bool = False,
     lock: locks.FolderLock | None = None,
 ) -> None:
-    """Begin a folder that a command writes piece by piece, or goes on with one.
+    """Begin a folder that a command writes piece by piece, or continue one.
 
-    The caller writes the marker next, before anything else. From then on the names are its own, to
-    be replaced and removed; what stands there before is not.
+    The caller writes the marker next, before anything else. From then on the command may replace
+    and remove files with its names; files that were there before are not its own.
 
     Args:
-      marker: the file that a folder of this kind has.
-      names: of all else that the command writes there; None: nothing else may stand there.
-      overwrite: rename the folder where one of them stands, and begin a new one.
-      lock: of the folder.
+      marker: name of the file that every folder of this kind has.
+      names: names of everything else that the command writes there; None: all names.
+      overwrite: rename the folder where one of the names is taken, and begin a new one.
+      lock: the folder's, if it is locked.
 
     Raises:
-      UserError: one of the names stands there without the marker, and `overwrite` is false.
+      UserError: a name is taken, there is no marker, and `overwrite` is false.
     """
     there = set(filterfalse(is_unfinished, storage.list_folder(str(folder)))) - {locks.LOCK_FILE}
     taken = sorted(there if names is None else there & {marker, *names})
@@ -137,7 +138,7 @@ def _differences(before, now):
 
 
 def differing(before, now, name: str = "", absent=None) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, value before, value now) of every leaf of JSON values that differs.
+    """Yield (name, value before, value now) of each leaf that differs between two JSON values.
 
     Lists of different lengths are leaves; `absent` stands for fields that are not there.
     """

@@ -1,4 +1,4 @@
-"""Checks a command's inputs and outputs once before it works: what it reads stays unharmed."""
+"""The check of a command's inputs and outputs before its work: no input may be harmed."""
 
 import os
 from collections.abc import Iterable
@@ -19,21 +19,21 @@ def check_outputs(
     work: Iterable[str | os.PathLike] = (),
     overwrite: bool = False,
 ) -> None:
-    """Check where a command reads and where it will write; called once by each.
+    """Check what a command reads and where it will write; each command calls this once.
 
-    Paths that are empty or "-" do not count, and of remote ones (with "://") only their names do.
+    Empty paths and "-" do not count; of remote paths (with "://") only the names are compared.
 
     Args:
-      inputs: files, folders and patterns that are read; what does not exist (a preset's name) does
-        no harm.
-      outputs: files and folders that the command makes whole (`files.beside`); what stands there is
-        renamed with `overwrite` alone.
+      inputs: files, folders and patterns that are read; names that do not exist (a preset's) do no
+        harm.
+      outputs: files and folders that the command makes whole (`files.beside`); existing ones are
+        refused, or renamed with `overwrite`.
       files: outputs that are files.
       work: folders that are written to piece by piece.
 
     Raises:
-      UserError: an output is an input, lies in one or around one, or would be one the next time; a
-        file's name ends as a folder's; or something stands there.
+      UserError: an output is an input, lies inside or around one, or would match an input pattern
+        the next time; the name of a file ends like a folder's; or an output exists.
     """
     outputs, work = list(filter(_counts, (*outputs, *files))), list(filter(_counts, work))
     for path in map(str, files):
@@ -58,21 +58,23 @@ def check_outputs(
 
 
 def members(path: str | os.PathLike) -> list[str]:
-    """Return the files right in a folder, of which a command reads some and which an output may lie
-    beside; of anything else itself."""
+    """Return the files directly in a folder; any other path is returned alone.
+
+    A command reads some of them, and its output may lie beside them.
+    """
     if is_remote(path) or not os.path.isdir(path):
         return [str(path)]
     return [entry.path for entry in os.scandir(path) if entry.is_file()]
 
 
 def _relation(source, output, is_file: bool) -> str:
-    """Say how writing `output` could change `source`, or what it reads the next time; "" if not."""
+    """Return how writing `output` could change `source`, now or the next time; "" if it cannot."""
     read, written = (Path(p if is_remote(p) else os.path.realpath(p)) for p in (source, output))
     if not is_remote(source) and not os.path.lexists(source):  # a pattern, or a preset's name
         path, pattern = str(written), str(read)
         named = fnmatchcase(path, pattern) if "**" in pattern else written.match(pattern)
         return "is named by" if is_file and named else ""
-    plain = os.path.isfile(read) or os.path.isdir(read)  # who reads a device may write to it
+    plain = os.path.isfile(read) or os.path.isdir(read)  # a device may be read and written
     if written == read or plain and os.path.exists(written) and os.path.samefile(read, written):
         return "is"
     return "holds" if written in read.parents else "lies in" if read in written.parents else ""

@@ -1,4 +1,4 @@
-"""Work for several processes, that gives the same results as one."""
+"""Work in several processes, with the same results as in one."""
 
 import collections
 import concurrent.futures
@@ -25,15 +25,15 @@ _hiding_script = threading.Lock()
 
 
 class WorkerDied(UserError):
-    """A process ended in the middle of its work, or could not begin."""
+    """A process ended in the middle of its work, or could not start."""
 
 
 class Processes:
-    """Processes that call a function; they begin with the first work and end with the block.
+    """Processes that call a function; they start with the first work and end with the block.
 
     Args:
-      number: 1 does the work in this process.
-      prepare: what each new process calls first.
+      number: number of processes; 1: the work is done in this process.
+      prepare: function that each new process calls first.
     """
 
     def __init__(self, number: int, prepare: Callable[[], None] | None = None):
@@ -50,13 +50,13 @@ class Processes:
             self._pool = None
 
     def start(self, *needed) -> None:
-        """Start them now rather than with the first work: before this process has threads.
+        """Start the processes now, before this process has threads, not with the first work.
 
         Args:
-          *needed: what they will be given.
+          *needed: objects that they will be given.
 
         Raises:
-          UserError: this process is itself one that begins, and runs the user's script for that.
+          UserError: this process is itself a starting worker that runs the user's script.
         """
         if self.number > 1 and self._pool is None:
             if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -73,9 +73,9 @@ class Processes:
             self._pool.submit(os.getpid)  # the first task starts the processes
 
     def map(self, function: Callable, items: Iterable, in_order: bool = True) -> Iterator:
-        """Yield function(item) of every item: in their order, or as they are done.
+        """Yield function(item) of every item, in order or as results come.
 
-        Four items a process are taken at a time, so neither items nor results pile up.
+        At most four items a process are under way, so neither items nor results pile up.
 
         Raises:
           WorkerDied: a process died. Errors of `function` pass through.
@@ -112,9 +112,10 @@ def _next(waiting, in_order):
 
 
 def _context(*needed):
-    """Return the context in which processes start that are given these objects.
+    """Return the context that starts processes which get these objects.
 
-    Forked ones work at once; but of a process that has threads, as backends have, a copy may hang.
+    Forked processes can work at once, but a fork of a process with threads, as backends have, may
+    hang.
     """
     threads = threading.active_count() > 1 or _WITH_THREADS & sys.modules.keys()
     if sys.platform == "linux" and not threads:
@@ -124,8 +125,10 @@ def _context(*needed):
 
 
 class _WithoutScript(multiprocessing.context.SpawnContext):
-    """Starts processes that do not run the script of this one, which may be no module to import:
-    without a main guard it would do all its work again, and start processes of its own."""
+    """Starts processes that do not run this process's script.
+
+    A script without a main guard would do all its work again and start processes of its own.
+    """
 
     class Process(multiprocessing.context.SpawnProcess):
         @staticmethod
@@ -140,12 +143,12 @@ class _WithoutScript(multiprocessing.context.SpawnContext):
 
 def _begin(prepare):
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.simplefilter("ignore")  # the process that started this one has said it
+    warnings.simplefilter("ignore")  # the parent process has shown them
     if prepare is not None:
         prepare()
 
 
 def _end_with_parent():
-    """End this worker when the process that started it was killed: nobody would ever stop it."""
+    """End this worker when its parent was killed, since nothing else would stop it."""
     multiprocessing.parent_process().join()
     os._exit(1)

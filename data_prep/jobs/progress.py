@@ -1,4 +1,4 @@
-"""The bars that commands show on stderr."""
+"""Progress bars of commands, on stderr."""
 
 import sys
 import time
@@ -7,11 +7,11 @@ _SECONDS_BETWEEN_LINES = 30
 
 
 def progress_bar(show: bool, **options):
-    """Return a tqdm bar, as a context; see `stream`.
+    """Return a tqdm bar, which is a context manager; see `stream`.
 
     Args:
-      show: False gives a bar that does nothing.
-      **options: of tqdm.
+      show: whether to show it; else the bar does nothing.
+      **options: options of tqdm.
     """
     if not show:
         return _NoBar()
@@ -21,13 +21,13 @@ def progress_bar(show: bool, **options):
 
 
 def stream():
-    """Return tqdm's `file`: stderr where that is a terminal, else one that writes a line of
-    the log now and then."""
+    """Return the `file` for tqdm: stderr if it is a terminal, else lines in the log now and
+    then."""
     return sys.stderr if sys.stderr.isatty() else _Lines(sys.stderr)
 
 
 class _Lines:
-    """Turns the refreshes of one bar into lines: one every half minute, and the last one."""
+    """Turns the refreshes of one bar into lines: one every half minute, and the last."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -41,7 +41,7 @@ class _Lines:
         now = time.monotonic()
         if text == "\n" or (shown and now - self._written >= _SECONDS_BETWEEN_LINES):
             done = self._newest.partition("[")[0]
-            if done != self._last:  # the end of a bar may just have been shown
+            if done != self._last:  # the bar's end may have been shown already
                 self._stream.write(f"{self._newest}\n")
             self._written, self._last = now, done
 

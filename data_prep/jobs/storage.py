@@ -3,9 +3,9 @@
 Every path of every command of `data_prep` goes through here. One with "://" ("gs://bucket/records",
 "s3://...", "hdfs://...") is remote and needs the extra that reaches it: pip install
 'official-bert[gcs]', [s3], [azure] or [hdfs]. Local paths import nothing. Files appear whole or not
-at all: in a temporary folder first, locally renamed, remotely uploaded in one piece. A name that is
-taken is refused, as `files` does it; a store that knows no upload without replacing (all but S3 and
-Google's do) is asked first, and a store renames by copying.
+at all: they are made in a temporary folder, then renamed locally or uploaded in one piece. A name
+that is taken is refused, as in `files`. S3 and Google's store can upload without replacing; other
+stores are asked before whether the name is free. A store renames by copying.
 """
 
 import concurrent.futures
@@ -30,7 +30,7 @@ from official_bert.common.json_files import parse_json
 from official_bert.common.outside_files import open_file
 from official_bert.common.paths import is_remote
 
-_MOST_JSON = 1_000_000_000  # bytes; the largest lists of work are far below
+_MOST_JSON = 1_000_000_000  # bytes; the largest lists of tasks are far below
 # What to install for a kind of remote path.
 _EXTRAS = {
     "gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3",
@@ -39,8 +39,10 @@ _EXTRAS = {
 
 
 def exists(path: str) -> bool:
-    """Return whether the name exists: a link that leads nowhere does, and is refused where it is
-    read."""
+    """Return whether a name exists.
+
+    A link that leads nowhere exists; reading it is refused.
+    """
     return _remote(path, "exists") if is_remote(path) else os.path.lexists(path)
 
 
@@ -56,7 +58,7 @@ def size(path: str) -> int:
 
 
 def modified(path: str) -> int:
-    """Return when a file was last written, in nanoseconds."""
+    """Return the time of a file's last write, in nanoseconds."""
     if is_remote(path):
         return int(_remote(path, "modified").timestamp() * 1e9)
     with os_errors(path):
@@ -64,12 +66,12 @@ def modified(path: str) -> int:
 
 
 def absolute(path: str) -> str:
-    """Return the path as it is found from any folder."""
+    """Return the path in a form that is valid from any folder."""
     return str(path) if is_remote(path) else os.path.abspath(path)
 
 
 def matches(pattern: str) -> list[str]:
-    """Return files that a glob pattern names, sorted; `**` stands for folders at any depth."""
+    """Return the files that a glob pattern names, sorted; `**` matches folders at any depth."""
     if is_remote(pattern):
         files, inner = _file_system(pattern)
         prefix = pattern.removesuffix(inner)
@@ -89,7 +91,7 @@ def files_below(folder: str) -> list[str]:
 
 
 def list_folder(path: str) -> list[str]:
-    """List the names in a folder, sorted; none where the folder does not exist."""
+    """Return the names in a folder, sorted; [] where it does not exist."""
     if not exists(path):
         return []
     names = _remote(path, "ls", detail=False) if is_remote(path) else os.listdir(path)
@@ -104,7 +106,7 @@ def make_folder(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a whole folder that a command made in a folder that it holds."""
+    """Remove a file or a whole folder that a command made, inside a folder that it holds."""
     if not is_remote(path):
         local_files.remove(path)
     elif exists(path):
@@ -112,7 +114,7 @@ def remove(path: str) -> None:
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Remove files, of remote ones several at a time, for they answer slowly."""
+    """Remove files; remote ones several at a time, since stores answer slowly."""
     paths = list(paths)
     local_files.remove(*(path for path in paths if not is_remote(path)))
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
@@ -120,8 +122,9 @@ def remove_all(paths: Iterable[str]) -> None:
 
 
 def remove_known(folder: str, names: re.Pattern) -> None:
-    """Remove what has these names in a folder that a command made, and the folder once it is
-    empty; a local link to a folder stays.
+    """Remove files with these names from a folder that a command made, then the folder if empty.
+
+    A local link to a folder stays.
     """
     local = not is_remote(folder)
     if local and os.path.islink(folder) or not is_directory(folder):
@@ -136,9 +139,9 @@ def remove_known(folder: str, names: re.Pattern) -> None:
 
 
 def set_aside(path: str) -> None:
-    """Rename a file or folder to NAME.~1~, or the next free number, and says so.
+    """Rename a file or folder to NAME.~1~, or the next free number, and say so.
 
-    A store does that by copying; where it fails half way, both names have some of the files.
+    A store does that by copying; after a failure half way, both names have some of the files.
     """
     if not is_remote(path):
         local_files.set_aside(path)
@@ -155,8 +158,8 @@ def writing(path: str, overwrite: bool = False, own: bool = True):
     """Open a binary file that appears under `path` when the block succeeds.
 
     Args:
-      overwrite: rename what stands there.
-      own: replace it: the path is in a folder that the command holds.
+      overwrite: rename an existing one.
+      own: replace an existing one; for paths in a folder that the command holds.
 
     Raises:
       UserError: something stands there, or it cannot be written.
@@ -220,14 +223,13 @@ def sha256(path: str) -> str:
 
 
 def fingerprint(path: str) -> dict:
-    """Return what tells a file from others wherever it lies: name, size and, of a local one,
-    SHA-256."""
+    """Return fields that identify a file wherever it is: name, size and, if local, SHA-256."""
     digest = {} if is_remote(path) else {"sha256": sha256(path)}
     return {"file": os.path.basename(path), "bytes": size(path), **digest}
 
 
 def check_unchanged(paths: Iterable[str], before: Iterable[dict]) -> None:
-    """Raise UserError where a file is no longer what its `fingerprint` said before it was read."""
+    """Raise UserError where a file no longer has the `fingerprint` from before it was read."""
     for path, known in zip(paths, before, strict=True):
         if not exists(path) or not fingerprint(path).items() <= known.items():
             raise UserError(f"{path} changed while it was read; run again when nothing writes it")
@@ -235,7 +237,7 @@ def check_unchanged(paths: Iterable[str], before: Iterable[dict]) -> None:
 
 @contextlib.contextmanager
 def local_copy(path: str):
-    """Return the path itself, or that of a temporary copy of a remote file."""
+    """Return the path itself, or the path of a temporary copy of a remote file."""
     if not is_remote(path):
         yield path
         return
@@ -248,7 +250,9 @@ def local_copy(path: str):
 
 @contextlib.contextmanager
 def gzipped(file):
-    """Open a binary file that writes gzip to an open one; no name and no time, so the same bytes.
+    """Return a binary file that writes gzip to an open one, without name and time.
+
+    So equal content gives equal bytes.
 
     Level 4 takes a third of the time of the usual 6 and makes text 4% larger.
     """
@@ -257,14 +261,14 @@ def gzipped(file):
 
 
 def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **rules):
-    """Return the tokeniser of a vocabulary file; by its name, see `tokenization.load_tokenizer`.
+    """Return the tokeniser of a vocabulary file, as `tokenization.load_tokenizer` does.
 
     Args:
-      sha256: the digest that the file has to have; "": any.
-      do_lower_case, **rules: of the tokeniser, where texts are to be tokenised.
+      sha256: digest that the file must have; "": any.
+      do_lower_case, **rules: options of the tokeniser, where texts will be tokenised.
 
     Raises:
-      UserError: it is missing, no vocabulary, or not the file that it was.
+      UserError: it is missing, not a vocabulary, or another file than before.
     """
     from official_bert.tokenization import load_tokenizer
 
@@ -275,11 +279,10 @@ def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **r
 
 
 def find_vocabulary(folder: str, required: bool = True) -> str:
-    """Return the path of the vocabulary beside records; "" where there is none and none is
-    required.
+    """Return the path of the vocabulary beside records; "" where none is there nor required.
 
     Raises:
-      UserError: there is none.
+      UserError: it is required and missing.
     """
     from official_bert.tokenization import find_vocabulary
 
@@ -290,7 +293,7 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
 
 
 def write_tokenizer(path: str, tokenizer, overwrite: bool = False) -> str:
-    """Write the vocabulary file of a tokeniser under any name; return its SHA-256."""
+    """Write a tokeniser's vocabulary file under any name; return its SHA-256."""
     with local_files.scratch() as folder:
         tokenizer.write(folder)
         copy = os.path.join(folder, tokenizer.file_name)
@@ -307,7 +310,7 @@ def copy_file(path: str, target: str, overwrite: bool = False, own: bool = True)
 def write_json(
     path: str | os.PathLike, content: dict, overwrite: bool = False, own: bool = True
 ) -> str:
-    """Write an object and, as its last field, the checksum of the others, which it returns."""
+    """Write an object with a checksum of its fields as the last field; return the checksum."""
     content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
     checksum = crc32c_json(content)
     text = json.dumps({**content, "checksum": checksum}, indent=1)
@@ -317,13 +320,13 @@ def write_json(
 
 
 def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
-    """Return the object of a file of `write_json`, its checksum verified where it has one.
+    """Return the object of a file of `write_json`, after a check of its checksum, if it has one.
 
     Args:
       finite: whether NaN and infinite numbers are refused.
 
     Raises:
-      UserError: the file is missing, damaged, too large, or holds no object.
+      UserError: the file is missing, damaged, too large, or not a JSON object.
     """
     path = str(path)
     if exists(path) and size(path) > _MOST_JSON:
@@ -339,7 +342,8 @@ def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
 
 
 def is_written_here(path: str | os.PathLike) -> bool:
-    """Return whether a file is a whole one of `write_json`: nobody else writes its checksum."""
+    """Return whether a file is a complete one of `write_json`: no other program writes its
+    checksum."""
     path = str(path)
     try:
         if not is_remote(path) and not os.path.isfile(path):
@@ -351,7 +355,7 @@ def is_written_here(path: str | os.PathLike) -> bool:
 
 
 def damaged(path: str) -> UserError:
-    """Return the error to raise where a file of the pipeline's work does not have its checksum."""
+    """Return the error to raise where a work file of the pipeline has a wrong checksum."""
     return UserError(
         f"{path} is damaged (its checksum is wrong); remove the folder {os.path.dirname(path)} "
         f"and run again"
@@ -365,12 +369,12 @@ def _remote(path: str, method: str, *arguments, **options):
 
 
 def _file_system(path: str):
-    """Return the fsspec file system of a remote path, and the path as that system calls it."""
+    """Return the fsspec file system of a remote path, and the path in that system."""
     scheme = str(path).partition("://")[0]
     try:
         import fsspec
 
-        # Other processes write files too: a remembered listing would be old.
+        # Other processes write files too, so listings must not be cached.
         return fsspec.core.url_to_fs(str(path), use_listings_cache=False)
     except ImportError:
         extra = _EXTRAS.get(scheme, "s3")

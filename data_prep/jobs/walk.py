@@ -1,7 +1,7 @@
-"""The files that a path, a folder or a pattern names: one walk for all that read files.
+"""One walk for all that read files: the files that a path, a folder or a pattern names.
 
-A name that exists is that name, whatever characters it has; only then is it a pattern. A folder
-that links lead to in several ways is read once, by the shortest of them.
+A name that exists is taken as it is, whatever characters it has; other names are patterns. A folder
+to which several links lead is read once, by the shortest path.
 """
 
 import errno
@@ -16,7 +16,7 @@ _MAGIC = re.compile(r"[*?[]")
 
 
 def files_below(folder: str | os.PathLike) -> list[str]:
-    """Return the files in a folder, at any depth, sorted; without hidden ones."""
+    """Return the files in a folder, at any depth, sorted, without hidden ones."""
     return sorted(path for path, is_file in _walk(os.fspath(folder)) if is_file)
 
 
@@ -63,8 +63,7 @@ def _step(folder: str, part: str) -> Iterator[str]:
 
 
 def _walk(folder: str) -> Iterator[tuple[str, bool]]:
-    """Yield (path, whether it is a file) of all in a folder that is not hidden, those above
-    first."""
+    """Yield (path, whether it is a file) of all in a folder that is not hidden, parents first."""
     folders, seen = [folder], {os.path.realpath(folder or ".")}
     while folders:
         further = []

@@ -1,10 +1,10 @@
 """Runs the pipeline's tasks: here, in local processes, or (data_prep.jobs.beam) on a cluster.
 
 A task is a function of one dictionary that writes files and, last of all, a small JSON summary at
-task["summary"]. The summary is the sign that the task is done: a run that was killed goes on with
-the tasks that have none. Tasks never depend on one another or on the order of work, so the results
-have the same bytes whatever runs them. Files that no other task needs may be named in the summary
-as "used_up": they are removed once it is written, and no earlier.
+task["summary"]. The summary is the sign that the task is done: a run that was killed continues with
+the tasks that have none. The tasks of one step depend neither on one another nor on the order of
+work, so results have the same bytes whatever runs them. A summary may name files that no other task
+needs as "used_up"; they are removed once it is written.
 """
 
 import concurrent.futures
@@ -18,14 +18,14 @@ from data_prep.jobs.progress import progress_bar
 
 
 def task(output: str, **more) -> dict:
-    """Return a task whose files begin with `output`; its summary lies beside them."""
+    """Return a task whose output files begin with `output`; its summary lies beside them."""
     return {**more, "output": output, "summary": f"{output}.summary"}
 
 
 def run_task(function: Callable[[dict], dict], task: dict) -> None:
     """Run one task, mark it as done and remove what it used up.
 
-    Nothing happens where it is done already: clusters repeat work whose end they have not heard of.
+    A task that is done already is not run: clusters repeat work whose end they missed.
     """
     if storage.exists(task["summary"]):
         return
@@ -47,7 +47,7 @@ def missing_tasks(tasks: list[dict]) -> list[dict]:
 
 
 def summaries(tasks: list[dict]) -> list[dict]:
-    """Read what the finished tasks returned, side by side, for remote files answer slowly."""
+    """Read the summaries of finished tasks, side by side, since remote storage answers slowly."""
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         return list(pool.map(storage.read_json, (task["summary"] for task in tasks)))
 
@@ -56,7 +56,7 @@ class LocalWorkers:
     """Runs tasks in this process (one worker) or in processes of its own.
 
     Args:
-      num_workers: 0 for as many as there are cores.
+      num_workers: number of processes; 0: one for each core.
       progress: shows a bar on stderr.
     """
 

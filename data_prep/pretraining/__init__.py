@@ -1,1 +1,1 @@
-"""Section 3.1's data: pairs, masks, the token store, shards and record files."""
+"""The data of section 3.1: pairs, masks, the token store, shards and record files."""

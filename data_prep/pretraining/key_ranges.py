@@ -1,9 +1,9 @@
-"""Sorting what does not fit in memory, by random 64-bit keys, with reads of a megabyte.
+"""Sorting by random 64-bit keys of what does not fit in memory, with reads of a megabyte.
 
-Sorted files are cut into ranges of keys, and a task collects a range from all of them. From
-thousands of files these would be slices of some kilobytes, a round trip each on remote storage. So
-where there are many, groups of them are first joined to larger sorted files, one group a task, and
-a task takes as many ranges at once as make a slice of each file READ_BYTES long.
+Sorted files are cut into ranges of keys, and a task collects a range from all files. With thousands
+of files its slices would be some kilobytes, each a round trip on remote storage. So many files are
+first joined to larger sorted ones, one group a task. A task then takes as many ranges at once as
+make its slice of each file READ_BYTES long.
 """
 
 import math
@@ -12,13 +12,15 @@ import numpy as np
 
 from data_prep.jobs import storage, workers
 
-READ_BYTES = 1 << 20  # a task holds so much of each file
-MOST_FILES = 64  # that a task reads from
+READ_BYTES = 1 << 20  # bytes of each file that a task holds
+MOST_FILES = 64  # most files that a task reads from
 
 
 def groups(files: int) -> list[tuple[int, int]]:
-    """Return (first, last + 1) of the files to join, as many groups as files in each; [] for few
-    files."""
+    """Return (first, last + 1) of each group of files to join; [] where there are few files.
+
+    There are as many groups as files in a group.
+    """
     if files <= MOST_FILES:
         return []
     number = math.ceil(math.sqrt(files))
@@ -27,13 +29,13 @@ def groups(files: int) -> list[tuple[int, int]]:
 
 
 def join_tasks(files: list, listed: str, joined: str, **more) -> list[dict]:
-    """Return one task for each group of files that are joined; none where they are few.
+    """Return a task for each group of files to join; [] where there are few files.
 
     Args:
-      files: what is known of each.
-      listed: the path of a JSON file that will hold it, under "files".
-      joined: how the paths of the larger files begin.
-      **more: what a task has beside "files", that path, and "group".
+      files: a description of each file.
+      listed: path of a JSON file to write, with the descriptions under "files".
+      joined: prefix of the paths of the larger files.
+      **more: further fields of a task, beside "files" (the path `listed`) and "group".
     """
     cut = groups(len(files))
     if cut:
@@ -45,16 +47,18 @@ def join_tasks(files: list, listed: str, joined: str, **more) -> list[dict]:
 
 
 def tasks(ranges: int, files: int, range_bytes: float) -> list[tuple[int, int]]:
-    """Return (first, last + 1) of the ranges that a task collects from `files` files.
+    """Return (first, last + 1) of the ranges of each task that collects from `files` files.
 
     Args:
-      range_bytes: of one range in all files together.
+      range_bytes: bytes of one range in all files together.
     """
     size = max(1, math.ceil(files * READ_BYTES / max(range_bytes, 1)))
     return [(first, min(first + size, ranges)) for first in range(0, ranges, size)]
 
 
 def edges(ranges: int) -> np.ndarray:
-    """Return uint64 [ranges]: where ranges of equal width begin; 2**64, where they end, is no
-    uint64."""
+    """Return where ranges of equal width begin, uint64 [ranges].
+
+    Their end, 2**64, does not fit a uint64.
+    """
     return np.array([(index << 64) // ranges for index in range(ranges)], np.uint64)

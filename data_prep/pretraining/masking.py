@@ -1,7 +1,7 @@
-"""Masked-LM corruption of many rows at once: section 3.1, task 1; its rates: appendix C.2, Table 8.
+"""Masked-LM corruption of many rows at once (section 3.1, task 1; appendix C.2, Table 8).
 
-min(max_predictions_per_seq, max(1, round(length * masked_lm_prob))) positions of a row are chosen,
-the length counting [CLS] and [SEP], which are never chosen. A chosen token becomes [MASK] in 80% of
+min(max_predictions_per_seq, max(1, round(length * masked_lm_prob))) positions of a row are chosen.
+The length includes [CLS] and [SEP], which are never chosen. A chosen token becomes [MASK] in 80% of
 the cases, a random token of the whole vocabulary in 10%, and stays in 10%.
 
 With whole-word masking the choice is between words (a piece and the "##" pieces that continue it,
@@ -18,15 +18,15 @@ import numpy as np
 from data_prep.pretraining.random_streams import RandomStream
 from official_bert.common.errors import UserError
 
-# A random key is 20 bits of chance above 12 bits of position: sorted keys bring their positions
-# along, and equal chances (one pair in a million) fall back on the position.
+# A key is 20 random bits above 12 bits of position: sorted keys carry their positions, and equal
+# random bits (one pair in a million) are ordered by position.
 _LOW = np.uint32((1 << 12) - 1)
 _NEVER = np.uint32(2**32 - 1)
 
 
 @dataclass(frozen=True)
 class MaskingRates:
-    """Rates of what happens to a chosen token; the rows of Table 8.
+    """Rates of the three fates of a chosen token; the rows of Table 8.
 
     Attributes:
       mask: share that becomes [MASK].
@@ -80,7 +80,7 @@ class MaskedRows:
       input_ids: [rows, length], the corrupted rows.
       positions: uint16 [rows, max_predictions], ascending.
       ids: [rows, max_predictions], the original tokens at the positions.
-      counts: int64 [rows], how many predictions a row has.
+      counts: int64 [rows], the number of predictions of each row.
     """
 
     input_ids: np.ndarray
@@ -90,7 +90,7 @@ class MaskedRows:
 
 
 def prediction_counts(lengths: np.ndarray, masked_lm_prob: float, max_predictions: int):
-    """Return int64 [rows]: how many tokens of rows of these lengths (with specials) are predicted.
+    """Return the number of predictions for rows of these lengths (with specials), int64 [rows].
 
     np.rint rounds halves to even, as Python's round does in the original.
     """
@@ -118,10 +118,10 @@ def mask_rows(
       input_ids: integers [rows, length]; left as they are.
       candidates: bool [rows, length]; real tokens other than [CLS] and [SEP].
       lengths: int [rows]; tokens of each row with [CLS] and [SEP].
-      stream: where the random numbers come from.
+      stream: source of the random numbers.
       continues: bool [rows, length], true where a token continues the word of the token before it;
         given for whole-word masking.
-      spans: how long runs of words are chosen; needs `continues`. None: single words.
+      spans: choose runs of words of these lengths; needs `continues`. None: single words.
 
     Returns:
       The rows, of the dtype of `input_ids`.
@@ -147,11 +147,11 @@ def mask_rows(
     take = np.where(used, chosen, 0)
     place = take + np.arange(rows)[:, None] * length
     originals = input_ids.ravel()[place]
-    # 32 bits decide what happens to a token, 32 bits which random token it may become.
+    # 32 bits decide a token's fate, 32 bits the random token that it may become.
     raw = stream.raw(rows * slots).reshape(rows, slots)
     fate = raw >> np.uint64(32)
     if spans and spans.one_fate:
-        # That of the first token of the span, the last one that begins at or before each slot.
+        # The fate of the span's first token, the last one that begins at or before each slot.
         begins = np.where(heads == take, np.arange(slots), 0)
         fate = np.take_along_axis(fate, np.maximum.accumulate(begins, axis=1), axis=1)
     random_ids = ((raw & np.uint64(2**32 - 1)) * np.uint64(vocab_size)) >> np.uint64(32)
@@ -170,8 +170,7 @@ def mask_rows(
 
 
 def _choose_pieces(keys, candidates, wanted, slots):
-    """Return the `wanted` candidates of smallest key in each row: a random choice without
-    repetition.
+    """Choose `wanted` candidates at random in each row: those with the smallest keys.
 
     Returns positions int64 [rows, slots] in ascending order, large where unused, and counts [rows].
     """
@@ -188,7 +187,7 @@ def _choose_words(keys, candidates, continues, wanted, slots):
     rows, length = keys.shape
     at = np.arange(length)
     starts = candidates & ~continues
-    # The position of the first piece of the word that each position belongs to.
+    # For each position, the position of the first piece of its word.
     word = np.maximum.accumulate(np.where(starts, at, 0), axis=1)
     flat_word = word + np.arange(rows)[:, None] * length
     sizes = np.bincount(flat_word[candidates], minlength=rows * length).reshape(rows, length)
@@ -200,14 +199,15 @@ def _choose_words(keys, candidates, continues, wanted, slots):
 
 
 def taken_words(order, words, sizes, wanted) -> np.ndarray:
-    """Return bool [rows, N]: the words that are taken in their order, but for those that would
-    overflow.
+    """Return which words are taken in their order, bool [rows, N].
+
+    A word that would overflow is skipped.
 
     Args:
-      order: int [rows, N], the number of the word that comes next.
-      words: int [rows], how many there are.
-      sizes: int [rows, N], the tokens of each word by its number.
-      wanted: int [rows], tokens.
+      order: int [rows, N], the numbers of the words in their order.
+      words: int [rows], the number of words.
+      sizes: int [rows, N], the tokens of each word, by its number.
+      wanted: int [rows], the number of tokens to take.
     """
     chosen, room, active = np.zeros(sizes.shape, bool), wanted.copy(), np.arange(len(sizes))
     for step in range(int(words.max(initial=0))):
@@ -223,8 +223,10 @@ def taken_words(order, words, sizes, wanted) -> np.ndarray:
 
 
 def places(taken, slots: int, *values) -> list[np.ndarray]:
-    """Return int64 [rows, slots] of `taken`, bool [rows, length]: the places that are, ascending,
-    large where there are no more; and likewise what `values`, [rows, length], have there."""
+    """Return where `taken`, bool [rows, length], is true: int64 [rows, slots], ascending.
+
+    Unused slots are large. For each of `values`, [rows, length], return its values at these places.
+    """
     counts = np.count_nonzero(taken, axis=1)
     row, place = np.nonzero(taken)
     rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -235,13 +237,13 @@ def places(taken, slots: int, *values) -> list[np.ndarray]:
 
 
 def _choose_spans(keys, words, candidates, continues, wanted, slots):
-    """Run of whole words, from first words in random order, until the row has its predictions.
+    """Choose runs of whole words, from first words in random order, until rows are full.
 
-    A run ends early where its segment ends, where a chosen run begins, and where one more word
-    would be too many; a first word that is chosen already or too long alone is skipped.
+    A run ends early where its segment ends, where a chosen run begins, and where another word would
+    overflow. A first word that is already chosen, or too long by itself, is skipped.
 
     Args:
-      words: int [rows, length], the words of a run that begins at each position.
+      words: int [rows, length], the number of words of a run that begins at each position.
 
     Returns positions and counts as `_choose_pieces`, and int64 [rows, slots], the position where
     the run of each begins.
@@ -249,14 +251,14 @@ def _choose_spans(keys, words, candidates, continues, wanted, slots):
     rows, length = keys.shape
     at = np.arange(length)
     starts = candidates & ~continues
-    # Where the word that begins at a position ends: the next position that does not continue it.
+    # The end of the word that begins at a position: the next position that does not continue it.
     ends = np.where(continues, length, at)
     ends = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
     after = np.concatenate([ends[:, 1:], np.full((rows, 1), length)], axis=1)
 
     order = np.sort(np.where(starts, keys, _NEVER), axis=1)
     count = np.count_nonzero(starts, axis=1)
-    run = np.full((rows, length), -1)  # where the run that holds a position begins
+    run = np.full((rows, length), -1)  # the begin of each position's run
     room = wanted.copy()
     active = np.arange(rows)
     for step in range(int(count.max(initial=0))):

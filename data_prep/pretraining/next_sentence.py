@@ -3,9 +3,9 @@
 The sampling is the original's, rule by rule. For each document and each duplication a target
 length is drawn once. Sentences are collected until they reach it or the document ends; this is a
 chunk. The chunk is cut at a random sentence: segment A before the cut, segment B after it
-(IsNext), or, half of the time and whenever the chunk is a single sentence, a passage from another
-document (random). The sentences that a random B left unused start the next chunk, so no text is
-lost. Pairs that are too long lose tokens of their longer segment from either end.
+(IsNext), or a passage from another document (random), half of the time and whenever the chunk is a
+single sentence. The sentences that a random B left unused start the next chunk, so no text is lost.
+Pairs that are too long lose tokens of their longer segment, each from a random end.
 
 A chunk, a segment and a passage are runs of consecutive sentences, and the tokens of a document lie
 consecutively in the token store. So a pair is four numbers (start and length of A and of B), and
@@ -15,10 +15,11 @@ times as fast.
 
 Rows may be packed in other ways (`PACKINGS`), which RoBERTa's paper compares (section 4.2).
 "segments": BERT's own, two segments of several sentences each. "consecutive": the same without
-random partners, but for chunks of one sentence, which have no other (ALBERT's code). "pairs": two
-sentences, else as BERT's (sentence-pair with next sentence prediction). "single": one segment of as
-many whole sentences of one document as fit (doc-sentences). Rows that go on into the next document
-(full-sentences, which was a little worse) are not made: a block would have to know its neighbour.
+random segments, except for chunks of one sentence, which have no other B (ALBERT's code). "pairs":
+two sentences, otherwise as BERT (sentence-pair with next sentence prediction). "single": one
+segment of as many whole sentences of one document as fit (doc-sentences). Rows that continue in the
+next document (full-sentences, which was a little worse) are not made: a block would need its
+neighbour.
 """
 
 import functools
@@ -28,7 +29,7 @@ import numpy as np
 
 from data_prep.pretraining.random_streams import RandomStream, below, uniform
 
-# The original draws the random document again while it is the current one, ten draws in all.
+# The original draws again while the random document is the current one, ten draws in all.
 _DOCUMENT_DRAWS = 10
 
 
@@ -42,7 +43,7 @@ class SegmentPairs:
       document: int64; index of the document that A comes from.
       random_document: int64; index of the document that B comes from.
       duplication: int64; index of the stream that drew the pair. Pairs are ordered by it.
-      cut: int64; how many tokens were taken off to make the pair fit.
+      cut: int64; number of tokens that were cut to make the pair fit.
     """
 
     a_start: np.ndarray
@@ -82,14 +83,13 @@ def segment_pairs(
       max_tokens: the most tokens of A and B together: max_seq_length - 3 for [CLS] and two [SEP].
       short_seq_prob: probability of a target length drawn uniformly from 2 to max_tokens instead
         of max_tokens.
-      streams: one random stream a duplication of the corpus; each one's pairs depend on that
-        stream alone.
+      streams: a random stream for each duplication of the corpus; its pairs depend on it alone.
       two_sentences: A and B are one sentence each, whatever the target length.
       random_share: probability of a random B for a chunk of two sentences or more.
 
     Returns:
-      The pairs after truncation, ordered by duplication. With a single document there is no other
-      one, and random segments come from it.
+      The pairs after truncation, ordered by duplication. Where there is a single document, random
+      segments come from it.
     """
     chunks = _chunks(
         np.asarray(sentence_offsets, np.int64),
@@ -158,7 +158,7 @@ def _chunks(
 
 
 def joined(steps: list[SegmentPairs]) -> SegmentPairs:
-    """Return the pairs of all steps, one after another."""
+    """Concatenate the pairs of all steps."""
     if not steps:
         return SegmentPairs(*(np.zeros(0, bool if i == 4 else np.int64) for i in range(9)))
     return SegmentPairs(
@@ -167,7 +167,7 @@ def joined(steps: list[SegmentPairs]) -> SegmentPairs:
 
 
 def first_targets(draw: "LockstepDraws", documents: int, max_tokens: int, short_seq_prob: float):
-    """Return one entry for each (duplication, document), ordered by duplication.
+    """Return an entry for each (duplication, document), ordered by duplication.
 
     Returns:
       duplication, document, and the target length of the document's rows, int64 each.
@@ -180,8 +180,7 @@ def first_targets(draw: "LockstepDraws", documents: int, max_tokens: int, short_
 
 
 def _random_documents(draw, duplication, current, number):
-    """Return a document for each row, drawn again (ten draws in all) while it is the current
-    one."""
+    """Draw a document for each row, again (ten draws in all) while it is the current one."""
     drawn = below(draw(duplication, 1)[0], number)
     for _ in range(_DOCUMENT_DRAWS - 1):
         again = np.flatnonzero(drawn == current)
@@ -192,9 +191,9 @@ def _random_documents(draw, duplication, current, number):
 
 
 def _random_passages(draw, duplication, offsets, documents, document, wanted):
-    """Start and length of a passage of at least `wanted` tokens from a random sentence on.
+    """Return start and length of passages of `wanted` tokens or more, from random sentences on.
 
-    It is one sentence or more, and shorter than wanted where the document ends.
+    A passage is one sentence or more; it is shorter than wanted where the document ends.
     """
     first, last = documents[document], documents[document + 1]
     sentence = first + below(draw(duplication, 1)[0], last - first)
@@ -204,10 +203,10 @@ def _random_passages(draw, duplication, offsets, documents, document, wanted):
 
 
 def _truncate(pairs, rows, max_tokens, stream):
-    """Take tokens off the longer segment (B when equal) until both fit, from a random end each.
+    """Cut tokens of the longer segment (B when equal) until both fit, each from a random end.
 
-    One token at a time this ends where the closed form below ends: the longer segment shrinks to
-    what the shorter one leaves, or both to one half (A to the larger half).
+    The closed form below gives the lengths that cutting token by token gives: the longer segment
+    shrinks to what the shorter one leaves, or both to one half (A to the larger half).
     """
     a_length, b_length = pairs.a_length[rows], pairs.b_length[rows]
     long = a_length + b_length > max_tokens
@@ -222,8 +221,7 @@ def _truncate(pairs, rows, max_tokens, stream):
 
 
 def _heads(tosses, stream):
-    """Return int64: how many of `tosses[i]` fair coins show heads: how many tokens leave in
-    front."""
+    """Return the number of heads among `tosses[i]` fair coins, int64: the tokens cut in front."""
     heads = np.zeros(len(tosses), np.int64)
     rows = np.flatnonzero(tosses)
     if not len(rows):
@@ -238,7 +236,7 @@ def _heads(tosses, stream):
 
 
 def _ones(words):
-    """Return int64: the number of set bits of each uint64."""
+    """Return the number of set bits of each uint64, int64."""
     return _ONES_OF_16_BITS[words.view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.int64)
 
 
@@ -248,15 +246,17 @@ for _bit in range(16):
 
 
 class LockstepDraws:
-    """Draws for rows of several duplications, each from its own stream."""
+    """Random numbers for rows of several duplications, each from its own stream."""
 
     def __init__(self, streams):
         self._streams = streams
         self.duplications = len(streams)
 
     def __call__(self, duplication, numbers) -> np.ndarray:
-        """Return uint64 [numbers, rows]; `duplication` is ascending, so each stream fills one
-        stretch."""
+        """Return uint64 [numbers, rows].
+
+        `duplication` is ascending, so each stream fills one stretch.
+        """
         counts = np.bincount(duplication, minlength=len(self._streams))
         return np.concatenate(
             [
@@ -274,9 +274,10 @@ def single_segments(
     short_seq_prob: float,
     streams: list[RandomStream],
 ) -> SegmentPairs:
-    """Return rows of one segment: A, and a B of no tokens. Arguments as in `segment_pairs`.
+    """Return rows of one segment: A, and an empty B; arguments as in `segment_pairs`.
 
-    A sentence that does not fit begins the next row; one that fits in no row loses its end.
+    A sentence that does not fit begins the next row; one that is too long for any row loses its
+    end.
     """
     offsets, documents = (np.asarray(o, np.int64) for o in (sentence_offsets, document_offsets))
     duplication, document, target = first_targets(

@@ -1,15 +1,15 @@
-"""Random numbers for the data, from (seed, purpose, block, duplication) alone.
+"""Random numbers for the data: functions of (seed, purpose, block, duplication) alone.
 
-Never from the order of work or the number of workers. Only the raw 64-bit output of the Philox
-generator is used, which is fixed by its definition; numpy's own ways to draw floats, integers and
+They never depend on the order of work or the number of workers. Only the raw 64-bit output of the
+Philox generator is used, which its definition fixes; numpy's own ways to draw floats, integers and
 permutations may change between versions. So a seed gives the same records on every machine.
 """
 
 import numpy as np
 from numpy.random import Philox
 
-# Purposes of streams. Each purpose has its own streams, so that a change of the masking options
-# leaves pairs and order as they are.
+# Purposes of streams. Each has its own streams, so that other masking options leave pairs and order
+# as they are.
 PAIRS, ORDER, MASKS = range(3)
 
 
@@ -20,7 +20,7 @@ class RandomStream:
       seed: any integer; taken modulo 2**64.
       purpose: PAIRS, ORDER or MASKS.
       block: index of the block of documents, below 2**40.
-      duplication: which pass over the corpus, below 2**16.
+      duplication: index of the pass over the corpus, below 2**16.
     """
 
     def __init__(self, seed: int, purpose: int = 0, block: int = 0, duplication: int = 0):
@@ -43,6 +43,5 @@ def uniform(raw: np.ndarray) -> np.ndarray:
 
 
 def below(raw: np.ndarray, bound) -> np.ndarray:
-    """Return int64 in [0, bound) from uint64 numbers; `bound` is a number or an array of their
-    shape."""
+    """Return int64 in [0, bound) from uint64 numbers; `bound` is a number or an array alike."""
     return (uniform(raw) * bound).astype(np.int64)

@@ -22,8 +22,7 @@ OF_STORE = (
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """Options that decide the content of the records; the original's names and defaults where it
-    has them.
+    """Options that decide the content of records, by the original's names where it has them.
 
     Attributes:
       max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.
@@ -32,7 +31,7 @@ class RecordOptions:
       masked_lm_prob: share of a row's tokens to predict.
       short_seq_prob: share of documents cut into shorter rows, against a mismatch between
         pre-training and fine-tuning.
-      dupe_factor: how many times the corpus is passed over, with other pairs and masks each time.
+      dupe_factor: number of passes over the corpus, each with other pairs and masks.
       do_whole_word_mask: masks all pieces of a word or none.
       random_seed: of pairs, masks and order.
       mask_rate: share of the tokens to predict that becomes [MASK] (Table 8).
@@ -40,7 +39,7 @@ class RecordOptions:
       random_rate: share of them that becomes a random token.
       dynamic_masking: leaves rows unmasked; `pretraining_dataset` masks them anew in every epoch.
       compression: "" or "GZIP".
-      examples_per_shard: about how many examples a file holds.
+      examples_per_shard: approximate number of examples in a file.
       num_shards: number of files; 0 follows from examples_per_shard.
       do_lower_case: lower-cases, for uncased vocabularies.
       strip_accents: strips accents; None does as do_lower_case. Must suit the vocabulary.
@@ -48,14 +47,14 @@ class RecordOptions:
       held_out: share of documents whose records go to the folder `heldout` instead.
       invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
       language_exponent: below 1, documents of small languages are taken several times and some of
-        large ones left out (`corpus.languages`); sizes are those of the files, so pack all or none.
+        large ones left out (`corpus.languages`); file sizes count, so pack all files or none.
       segmented: a segmenter has put blanks between words of ideographs; do_whole_word_mask masks
         such words (`SegmentedEncoder`). Not with dynamic_masking.
       spans: "geometric" or "ngrams" masks runs of whole words (`masking.SPANS`), "" single ones.
         Not with dynamic_masking.
-      packing: what a row is made of (`PACKINGS`): "segments", "consecutive" ones, the second hardly
-        ever random (ALBERT), "pairs" of sentences, or "single", sentences of one document without
-        a second segment (RoBERTa, SpanBERT).
+      packing: content of a row (`PACKINGS`): "segments" (BERT), "consecutive" segments, of which
+        the second is hardly ever random (ALBERT), "pairs" of sentences, or "single", sentences of
+        one document without a second segment (RoBERTa, SpanBERT).
     """
 
     max_seq_length: int = 128
@@ -116,7 +115,7 @@ def check_predictions(length: int, slots: int, prob: float) -> None:
     """Check that full rows have room for the predictions.
 
     Raises:
-      UserError: full rows have no room for the share of predicted tokens that is asked for.
+      UserError: full rows have fewer slots than the wanted share of predicted tokens.
     """
     needed = round(length * prob)
     if needed > slots:

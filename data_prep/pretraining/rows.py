@@ -1,8 +1,8 @@
 """The first step of records: the pairs of a block of documents as rows, masked, in random order.
 
 A block's pairs are drawn for every duplication, each with a random 64-bit key, and masked in the
-order of their keys: one file of fixed-width rows a block, sorted by key. A pure function of (seed,
-block): see `data_prep.jobs.workers` for who runs it.
+order of their keys. A block gives one file of fixed-width rows, sorted by key. It is a pure
+function of (seed, block); `data_prep.jobs.workers` runs it.
 """
 
 import functools
@@ -17,7 +17,7 @@ from data_prep.pretraining.next_sentence import PACKINGS, SegmentPairs
 from data_prep.pretraining.random_streams import RandomStream
 from data_prep.pretraining.token_store import TokenStore, token_dtype
 
-_ROWS_AT_ONCE = 4096  # drawn from one stream of random numbers: the masks depend on it
+_ROWS_AT_ONCE = 4096  # they draw from one random stream, so the masks depend on this
 _HELD_OUT_BLOCKS = 1 << 32  # block numbers of the held-out split start here
 
 
@@ -38,20 +38,22 @@ def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, wo
 
 
 def options_of_rows(options: dict) -> dict:
-    """Return the options that rows depend on; the list of inputs, in every task, would fill the
-    memory."""
+    """Return the options that rows depend on, without the list of inputs.
+
+    In every task, that list would fill the memory.
+    """
     return {name: value for name, value in options.items() if name != "inputs"}
 
 
 def make_rows(task: dict) -> dict:
-    """Return pairs and masks of one block, for every duplication.
+    """Make the pairs and masks of one block, for every duplication.
 
-    Writes OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), both sorted by key.
+    They are written to OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), sorted by key.
 
     Returns:
-      Counts: {"rows", "random_next", "tokens", "predictions", "cut_tokens"}; tokens with [CLS] and
-      [SEP], those that were cut off are not among them; and the checksum of the keys' file,
-      "keys_crc32".
+      Counts: {"rows", "random_next", "tokens", "predictions", "cut_tokens"}, and the checksum of
+        the
+      keys' file, "keys_crc32". "tokens" counts [CLS] and [SEP], but no tokens that were cut.
     """
     options = task["options"]
     store = TokenStore(task["store"])
@@ -95,27 +97,27 @@ def make_rows(task: dict) -> dict:
 
 
 def row_dtype(options: dict, vocab_size: int) -> np.dtype:
-    """Return a row between the steps: what cannot be computed again from the rest."""
+    """Return the type of rows between the steps: fields that the rest does not determine."""
     token = token_dtype(vocab_size)
     fields = [("key", "<u8"), ("input_ids", token, options["max_seq_length"])]
     fields += [("a_length", "<u2"), ("b_length", "<u2"), ("is_random", "u1")]
     if not options["dynamic_masking"]:
         slots = options["max_predictions_per_seq"]
         fields += [("positions", "<u2", slots), ("ids", token, slots), ("predictions", "<u2")]
-    # A task takes some rows of every file: each has a checksum of its own, the last field.
+    # A task reads some rows of every file, so each row has its own checksum, the last field.
     return np.dtype([*fields, ("check", "<u8")])
 
 
 def row_checks(rows: np.ndarray) -> np.ndarray:
-    """Return uint64 [rows]: a checksum of each row, for its field `check`.
+    """Return a checksum of each row for its field `check`, uint64 [rows].
 
-    A sum of 64-bit words times odd numbers, modulo 2**64: no change of one word can leave it as it
-    was. (A CRC-32C of every row, from Python, would take five times as long.)
+    It is a sum of 64-bit words times odd numbers, modulo 2**64, which every change of one word
+    changes. (A CRC-32C of every row, from Python, would take five times as long.)
     """
     content = np.ascontiguousarray(rows).view(np.uint8).reshape(-1, rows.itemsize)[:, :-8]
     words = np.zeros((len(rows), -(-content.shape[1] // 8)), "<u8")
     words.view(np.uint8)[:, : content.shape[1]] = content
-    words ^= words >> np.uint64(32)  # else the highest bits of two words could make up for another
+    words ^= words >> np.uint64(32)  # else changes of the highest bits of two words could cancel
     return words @ _odd_numbers(words.shape[1])
 
 
@@ -145,10 +147,11 @@ def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
 
 
 def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray:
-    """Return [CLS] A [SEP] B [SEP] or, without separators, [CLS] A [SEP]; padded, masked unless
-    that is left to training time.
+    """Build the rows [CLS] A [SEP] B [SEP] or, without separators, [CLS] A [SEP].
 
-    `tokens` has max_seq_length more values at either end.
+    They are padded, and masked unless training does it.
+
+    `tokens` has max_seq_length extra values at either end.
     """
     length, between = options["max_seq_length"], options["separators"]
     row, before = np.arange(len(pairs)), _before(length)
@@ -181,8 +184,8 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     for place in ends_of_a:
         candidates[row, pairs.a_length + place] = False
     if continues is not None:
-        # A piece at the start of a segment begins a word of its own, even where the truncation
-        # left it without its head.
+        # A piece at the start of a segment counts as the begin of a word, even where truncation
+        # cut the word's head.
         continues[:, 1] = continues[row, b_start] = False
     masked = mask_rows(
         ids,
@@ -204,7 +207,7 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
 
 
 def _stretches(array, starts, length):
-    """Return [rows, length]: the values from each start on, copied as a whole."""
+    """Return the values from each start on, copied whole: [rows, length]."""
     size = array.itemsize
     view = np.ndarray(len(array) - length + 1, f"V{length * size}", array, strides=(size,))
     return view[starts].view(array.dtype).reshape(-1, length)
@@ -218,8 +221,7 @@ def _before(length):
 
 
 class _Vocabulary:
-    """The part of a vocabulary that masking needs: special ids and which entries continue a
-    word."""
+    """The part of a vocabulary that masking needs: special ids, and entries that continue words."""
 
     def __init__(self, tokenizer):
         self.size = tokenizer.vocab_size

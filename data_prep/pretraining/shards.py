@@ -1,4 +1,4 @@
-"""From files of rows to shards of records: a shuffle that never holds the examples.
+"""Shards of records from files of rows: a shuffle that never holds all examples.
 
 A shard is a range of keys. It takes its slice of every file of rows and sorts it by key. Since the
 keys are random, this is a uniform shuffle of all examples of the corpus. The files of many blocks
@@ -17,11 +17,12 @@ from data_prep.pretraining import key_ranges
 from data_prep.pretraining.rows import features, options_of_rows, row_checks, row_dtype
 from data_prep.pretraining.tf_example import framed_records
 
-_PACKED_AT_ONCE = 2048  # numpy's temporary arrays stay below the size that malloc gives back
+_PACKED_AT_ONCE = 2048  # keeps numpy's temporary arrays below the size that malloc gives back
 
 
 def row_files(tasks: list[dict], results: list[dict]) -> list[list]:
-    """Return [path without ending, rows, CRC-32 of the keys] of what `make_rows` or `join` made."""
+    """Return [path without ending, rows, CRC-32 of the keys] of each result of `make_rows` or
+    `join`."""
     return [
         [task["output"], result["rows"], result["keys_crc32"]]
         for task, result in zip(tasks, results, strict=True)
@@ -29,8 +30,7 @@ def row_files(tasks: list[dict], results: list[dict]) -> list[list]:
 
 
 def join_tasks(files: list[list], split: str, options: dict, vocab_size: int, work: str):
-    """Return one task of `join` for each group of files, of `row_files`; none where they are
-    few."""
+    """Return a task of `join` for each group of `row_files`; [] where there are few files."""
     at = (os.path.join(work, name) for name in (f"blocks-{split}.json", f"joined-{split}"))
     return key_ranges.join_tasks(
         files, *at, options=options_of_rows(options), vocab_size=vocab_size
@@ -38,10 +38,10 @@ def join_tasks(files: list[list], split: str, options: dict, vocab_size: int, wo
 
 
 def join(task: dict) -> dict:
-    """Join some files of rows to a larger one, sorted as they are.
+    """Join files of rows to a larger one, sorted alike.
 
     Returns:
-      Its {"rows", "keys_crc32"}, and the smaller files as "used_up".
+      {"rows", "keys_crc32"} of the larger file, and the smaller files as "used_up".
 
     Raises:
       UserError: a file is damaged.
@@ -64,14 +64,14 @@ def join(task: dict) -> dict:
 
 
 def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, folder: str):
-    """Return tasks of `write_shards`, which hold every shard of a split.
+    """Return tasks of `write_shards` that together hold every shard of a split.
 
-    Where the shards of each task begin in all files goes to a table on disk,
-    int64 [tasks + 1, files + 1]. Its last column has the checksum of each row.
+    A table on disk, int64 [tasks + 1, files + 1], says where the shards of each task begin in all
+    files. Its last column is the checksum of each row.
 
     Args:
-      files: of `row_files`.
-      folder: where the shards go.
+      files: the result of `row_files`.
+      folder: the folder for the shards.
     """
     examples = sum(rows for _, rows, _ in files)
     shards = options["num_shards"] or max(1, -(-examples // options["examples_per_shard"]))
@@ -101,7 +101,7 @@ def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, f
 
 
 def write_shards(task: dict) -> dict:
-    """Write some shards, a TFRecord file each.
+    """Write some shards, each a TFRecord file.
 
     Returns:
       {"shards": [{"file", "examples", "bytes", "crc32c"}]}, their entries in the manifest.
@@ -145,10 +145,11 @@ def _write_shard(task, name, rows):
 
 
 def _table(keys, edges):
-    """Return int64 [edges + 1, files]: where the ranges begin in each file, and the last one ends.
+    """Return where the ranges begin in each file, and where the last ends: int64 [edges + 1,
+    files].
 
     Args:
-      keys: of each file, sorted.
+      keys: sorted keys of each file.
     """
     return np.stack([np.append(np.searchsorted(k, edges), len(k)) for k in keys], axis=1)
 
@@ -158,7 +159,7 @@ def _table_check(row):
 
 
 def _read_rows(paths, dtype, starts, stops):
-    """Return rows `start` to `stop` - 1 of each file, found undamaged, and their order by key."""
+    """Return rows `start` to `stop` - 1 of each file, checked, and their order by key."""
     sizes = stops - starts
     rows = np.empty(sizes.sum(), dtype)
     at = np.cumsum(sizes) - sizes
@@ -171,7 +172,7 @@ def _read_rows(paths, dtype, starts, stops):
 
 
 class _HashingFile:
-    """Passes bytes on to a file and keeps their number and CRC-32C."""
+    """Passes bytes on to a file, and keeps their number and CRC-32C."""
 
     def __init__(self, file):
         self._file = file

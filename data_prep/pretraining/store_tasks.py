@@ -1,4 +1,4 @@
-"""The tasks that build a token store: texts to chunks, chunks to blocks.
+"""The tasks that build a token store: from texts to chunks, from chunks to blocks.
 
 See `data_prep.pretraining.token_store` for what chunks and blocks are.
 """
@@ -21,14 +21,13 @@ from official_bert.tokenization.reference import Rules, is_ideograph
 ARRAYS = (".documents", ".sentences", ".tokens")  # the files of a chunk
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
-# A chunk's knowledge of each document: its key, and how many sentences and tokens it has. The check
-# is the CRC-32C of these and of the sentences' lengths; the key is a hash of the tokens.
+# A chunk's entry for each document: its key, its numbers of sentences and tokens, and a check. The
+# key is a hash of the tokens; the check is the CRC-32C of these and of the sentences' lengths.
 DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("check", "<u4")])
 
 
 def tokenise(task: dict) -> dict:
-    """Return step 1 for some stretches of files: writes chunks, each with its documents in key
-    order."""
+    """Run step 1 for some stretches of files: write chunks, their documents in key order."""
     rules = tuple(zip(Rules._fields, task["rules"], strict=True))
     tokenizer = _tokenizer(task["vocab"], rules, task["vocab_sha256"])
     segmented = task["segmented"]
@@ -61,10 +60,10 @@ def tokenise(task: dict) -> dict:
 
 
 def join(task: dict) -> dict:
-    """Between the steps where there are many chunks: some of them to a larger one.
+    """Join some chunks to a larger one, between the steps, where there are many.
 
     Returns:
-      The chunk, as the "parts" of `tokenise` are, and the files of the smaller ones as "used_up".
+      The chunk, like the "parts" of `tokenise`, and the files of the smaller chunks as "used_up".
     """
     chunks = storage.read_json(task["files"])["files"][slice(*task["group"])]
     paths = [chunk["path"] for chunk in chunks]
@@ -78,7 +77,7 @@ def join(task: dict) -> dict:
         files = [stack.enter_context(storage.writing(path + end)) for end in ARRAYS[1:]]
         for first, last in itertools.pairwise(table):
             read = _read_slices(paths, first, last, dtype)
-            # Some at a time: the indices of tokens take four times the tokens' room.
+            # A part at a time, since the indices of tokens take four times the tokens' memory.
             for order in np.array_split(_key_order(read[0]), len(paths)):
                 some, *arrays = _taken(*read, order)
                 documents.append(some)
@@ -95,7 +94,7 @@ def join(task: dict) -> dict:
 
 
 def assemble(task: dict) -> dict:
-    """Run step 2 for some blocks: their documents from every chunk, in key order."""
+    """Run step 2 for some blocks: collect their documents from every chunk, in key order."""
     chunks, table = _slices(*task["slices"])
     first, last = task["blocks"]
     read = _read_slices(chunks, table[first], table[last], np.dtype(task["dtype"]))
@@ -125,11 +124,10 @@ def _write_block(base, documents, sentences, tokens):
 
 
 def _read_slices(chunks, first, last, dtype):
-    """Return documents, lengths of sentences and tokens of the slices of all chunks, found
-    undamaged.
+    """Return documents, sentence lengths and tokens of the slices of all chunks, checked.
 
     Args:
-      first, last: int64 [chunks, 3], where the slices begin and end; rows of `slices_of`.
+      first, last: int64 [chunks, 3], begins and ends of the slices; rows of `slices_of`.
     """
     documents, sentences, tokens = [], [], []
     spans = np.stack([first, last], axis=2).tolist()
@@ -142,7 +140,7 @@ def _read_slices(chunks, first, last, dtype):
 
 
 def read_documents(chunks: list[dict]) -> list[np.ndarray]:
-    """Read what each chunk, of the "parts" of `tokenise`, knows of its documents."""
+    """Read the entries of the documents of each chunk; chunks are "parts" of `tokenise`."""
     return [
         array_files.read_array(chunk["path"] + ".documents", DOCUMENT, chunk["documents_crc32"])
         for chunk in chunks
@@ -150,12 +148,13 @@ def read_documents(chunks: list[dict]) -> list[np.ndarray]:
 
 
 def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
-    """Return int64 [ranges + 1, chunks, 3]: where each range of keys begins in each chunk, and the
-    last one ends: its documents, sentences and tokens.
+    """Return where each range of keys begins in each chunk, int64 [ranges + 1, chunks, 3].
+
+    The last axis has documents, sentences and tokens; the last row has the ends.
 
     Args:
-      documents: of each chunk.
-      keys: where the second range and those after it begin.
+      documents: entries of each chunk's documents.
+      keys: the first keys of all ranges but the first.
     """
     table = np.empty((len(keys) + 2, len(documents), 3), np.int64)
     for column, chunk in enumerate(documents):
@@ -168,19 +167,22 @@ def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1)
 def _slices(path, crc32):
-    """Return the chunks' names, and the table of `slices_of`, of blocks."""
+    """Return the chunks' names, and the table of `slices_of`, for blocks."""
     chunks = storage.read_json(path + ".json")["chunks"]
     return chunks, array_files.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 
 
 def _repaired(lines, invalid_utf8, counts):
-    """Return whole lines as UTF-8, those that were not changed and counted."""
+    """Return whole lines as UTF-8; count the lines that had to be changed."""
     repaired = decode_lines(lines.split(b"\n")[:-1], "", invalid_utf8, counts)
     return b"".join(f"{line}\n".encode() for _, line in repaired)
 
 
 def _blank(lines, lengths):
-    """Return bool [lines]: which lines are blank. Others without tokens are empty sentences."""
+    """Return which lines are blank, bool [lines].
+
+    Other lines without tokens are empty sentences.
+    """
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
     blank = lengths == 0
@@ -190,7 +192,7 @@ def _blank(lines, lengths):
 
 
 class _ChunkWriter:
-    """Collects tokenised lines and writes a chunk whenever enough tokens are there."""
+    """Collects tokenised lines, and writes a chunk when there are enough tokens."""
 
     def __init__(self, base, dtype):
         self._base = base
@@ -201,13 +203,13 @@ class _ChunkWriter:
         self.parts = []
 
     def set_weight(self, weight: float):
-        """By how much the documents that follow are multiplied; all before have ended."""
+        """Set the factor for the documents that follow; all before have ended."""
         if weight != self._weight:
             self.flush()
             self._weight = weight
 
     def add(self, ids, lengths, blank):
-        """Add some lines: their ids, how many each has, and which end a document."""
+        """Add lines: their ids, the number of ids of each, and which lines end a document."""
         self._pending.append((ids.astype(self._dtype), lengths, blank))
         self._tokens += len(ids)
         if self._tokens >= _CHUNK_TOKENS and blank.any():
@@ -241,7 +243,8 @@ class _ChunkWriter:
 
 
 def _documents(tokens, lengths, blank):
-    """Return DOCUMENT [documents], lengths of sentences, tokens; what is empty is left out."""
+    """Return entries [documents], sentence lengths, tokens; empty sentences and documents are
+    dropped."""
     kept = lengths > 0
     _, sentences = np.unique(np.cumsum(blank)[kept], return_counts=True)
     lengths = lengths[kept].astype(np.int64)
@@ -253,8 +256,10 @@ def _documents(tokens, lengths, blank):
 
 
 def _document_keys(tokens, lengths):
-    """Return uint64: a hash of each document's tokens. Equal texts get equal keys, so copies of a
-    document fall on the same side of the held-out split."""
+    """Return a hash of each document's tokens, uint64.
+
+    Equal texts have equal keys, so copies of a document are on one side of the held-out split.
+    """
     content = tokens.astype("<u4").tobytes()
     keys, at = [], 0
     for size in (4 * lengths).tolist():
@@ -265,7 +270,7 @@ def _document_keys(tokens, lengths):
 
 
 def _check_documents(path, documents, sentences, tokens):
-    """Raise UserError unless the slices of a chunk are what was written."""
+    """Raise UserError unless the slices of a chunk are those that were written."""
     fits = documents["sentences"].sum() == len(sentences)
     fits = fits and np.array_equal(_checks(documents, sentences), documents["check"])
     if not fits:
@@ -286,10 +291,10 @@ def _checks(documents, sentences):
 
 
 def _key_order(documents, weight=1.0):
-    """Return the order of documents by key.
+    """Return the order of documents by key, with repetitions by weight.
 
-    With a weight of 2.3 a document comes two or three times, with 0.3 three in ten do; the key
-    decides, so copies and runs agree.
+    With a weight of 2.3 a document comes two or three times; with 0.3, three documents in ten come.
+    The key decides, so copies and runs agree.
     """
     order = np.argsort(documents["key"], kind="stable")
     if weight != 1:
@@ -300,7 +305,7 @@ def _key_order(documents, weight=1.0):
 
 
 def _taken(documents, sentences, tokens, order):
-    """Return some documents, with their sentence lengths and tokens."""
+    """Return documents in an order, with their sentence lengths and tokens."""
     return (
         documents[order],
         sentences[_runs(documents["sentences"], order)],
@@ -309,7 +314,7 @@ def _taken(documents, sentences, tokens, order):
 
 
 def _runs(lengths, order):
-    """Return indices that reorder consecutive runs of these lengths."""
+    """Return the indices that reorder consecutive runs of these lengths."""
     starts = offsets_of(lengths)[:-1][order]
     lengths = lengths[order]
     ends = np.cumsum(lengths)
@@ -317,15 +322,17 @@ def _runs(lengths, order):
 
 
 def offsets_of(lengths) -> np.ndarray:
-    """Return int64 [n + 1]: where runs of these lengths start and the last one ends."""
+    """Return the starts of runs of these lengths, and the end of the last: int64 [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def token_dtype(vocab_size: int, segmented: bool = False):
-    """Return the integer type of token ids in blocks and rows, twice as many where they are
-    segmented."""
+    """Return the integer type for token ids in blocks and rows.
+
+    Segmented text has twice as many ids.
+    """
     return np.dtype("<u2") if vocab_size << segmented <= 1 << 16 else np.dtype("<u4")
 
 
@@ -335,13 +342,13 @@ def _tokenizer(vocab, rules, sha256):  # the digest is part of the key
 
 
 class SegmentedEncoder:
-    """Encodes text in which a segmenter has put blanks between the words of a language that writes
-    none; has `BertTokenizer.encode_lines`, with ids in [0, 2 * vocab_size).
+    """Encodes text whose words a segmenter divided by blanks, in a language that writes none.
 
-    BERT makes every ideograph a token, so whole-word masking finds no Chinese words by itself. An
-    ideograph that continues the word of the ideograph before it is stored as its id plus the size
-    of the vocabulary: a second copy of the vocabulary, whose entries are the same pieces, inside a
-    word.
+    It has `BertTokenizer.encode_lines`, with ids in [0, 2 * vocab_size).
+
+    BERT makes every ideograph a token, so whole-word masking alone finds no Chinese words. Here an
+    ideograph that continues the word before it is stored as its id plus the vocabulary's size. So a
+    second copy of the vocabulary holds the same pieces inside of words.
     """
 
     def __init__(self, tokenizer):
@@ -349,7 +356,7 @@ class SegmentedEncoder:
         self._is_ideograph = np.array([len(p) == 1 and is_ideograph(p) for p in tokenizer.vocab])
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """See `BertTokenizer.encode_lines`; blanks are the segmenter's."""
+        """Encode lines as `BertTokenizer.encode_lines` does; blanks are the segmenter's."""
         ids, offsets = self._tokenizer.encode_lines(data.replace(b" ", b"\n"))
         ideograph = self._is_ideograph[ids]
         continues = ideograph.copy()

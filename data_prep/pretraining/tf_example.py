@@ -1,7 +1,7 @@
-"""tf.Example records and TFRecord framing in numpy: the bytes of protocol buffers, much faster.
+"""tf.Example records and TFRecord framing, in numpy, much faster than protocol buffers.
 
-A tf.train.Example built value by value costs about 70 microseconds a record, this about 4, and data
-workers need not import TensorFlow (4 s and 0.5 GB each). The bytes equal those of
+A tf.train.Example built value by value costs about 70 microseconds a record, this about 4. Workers
+need not import TensorFlow (4 s and 0.5 GB each). The bytes equal those of
 `example.SerializeToString(deterministic=True)`; a test compares them.
 
 The wire format, from the inside out (protocol buffer field number and type in one byte, then a
@@ -22,14 +22,14 @@ import numpy as np
 from official_bert.common.checksums import masked
 from official_bert.common.protocol_buffers import varint
 
-_LARGEST = (1 << 21) - 1  # of varints of three bytes: any token id, any length of a list here
+_LARGEST = (1 << 21) - 1  # varint of three bytes: enough for token ids and lengths of lists here
 
 
 def framed_records(features: dict[str, np.ndarray]) -> bytes:
     """Return the content of an uncompressed TFRecord file of these rows, each a tf.Example.
 
     Args:
-      features: name to [rows, values], one or more values a row; integers from 0 to 2**21 - 1
+      features: {name: [rows, values]}, one or more values a row; integers from 0 to 2**21 - 1
         become an int64 list, floats a float list.
     """
     number = len(next(iter(features.values())))
@@ -55,7 +55,7 @@ def framed_records(features: dict[str, np.ndarray]) -> bytes:
 
 
 def framed(record: bytes) -> bytes:
-    """Return one record of a TFRecord file."""
+    """Return a record with TFRecord's framing."""
     return _header(len(record)) + record + masked(google_crc32c.value(record)).to_bytes(4, "little")
 
 
@@ -66,7 +66,9 @@ def _header(length: int) -> bytes:
 
 def _prepend_example(rows, features):
     behind = rows.lengths
-    for name in sorted(features, reverse=True):  # inner parts first: lengths come from behind
+    for name in sorted(
+        features, reverse=True
+    ):  # inner parts come first, since lengths precede them
         _prepend_feature(rows, name, features[name])
     rows.prepend_length(rows.lengths - behind)
     rows.prepend_bytes(b"\x0a")
@@ -94,12 +96,13 @@ class _Rows:
 
     def __init__(self, rows):
         self._constant = b""  # bytes of all rows, not yet a column
-        # Last one first: (uint8 [rows or 1, width], None), or what `_varints` returns.
+        # The last column comes first: (uint8 [rows or 1, width], None), or the result of
+        # `_varints`.
         self._columns = []
         self.lengths = np.zeros(rows, np.int64)
 
     def prepend(self, content):
-        """uint8 [rows, width], or [1, width] for the same bytes in every row."""
+        """Prepend uint8 [rows, width], or [1, width] for the same bytes in every row."""
         self._place_constant()
         self._columns.append((content, None))
         self.lengths = self.lengths + content.shape[1]
@@ -109,7 +112,7 @@ class _Rows:
         self.lengths = self.lengths + len(constant)
 
     def prepend_varints(self, values):
-        """Integers [rows, n] as base-128 varints."""
+        """Prepend integers [rows, n] as base-128 varints."""
         largest = int(values.max(initial=0))
         if largest > _LARGEST or int(values.min(initial=0)) < 0:
             raise ValueError(f"values from 0 to {_LARGEST} can be packed, got up to {largest}")
@@ -136,7 +139,7 @@ class _Rows:
             self._constant = b""
 
     def join(self):
-        """Return the rows one after another, uint8 [bytes], and where each ends, int64 [rows].
+        """Return the rows one after another, uint8 [bytes], and their ends, int64 [rows].
 
         A row must begin and end with bytes of fixed width, together eight or more.
         """
@@ -152,8 +155,8 @@ class _Rows:
             else:
                 ends = np.cumsum(sizes, axis=1, dtype=np.int64)
                 ends += at[:, None]
-                # All eight bytes are written, in ascending order: what is too much the next number
-                # covers, and after the last one the columns of fixed width do.
+                # All eight bytes are written, in ascending order: the next number overwrites the
+                # surplus, and after the last number the columns of fixed width do.
                 _place(out, (ends - sizes).ravel(), content.view(np.uint8).reshape(-1, 8))
                 at = ends[:, -1]
         for at, content in fixed:
@@ -170,10 +173,10 @@ def _place(out, at, content):
 
 
 def _varints(values):
-    """Return Base-128 varints of [rows, n] integers, by pairs, for larger pieces are placed faster.
+    """Encode integers [rows, n] as base-128 varints, in pairs, since larger pieces copy faster.
 
-    Returns "<u8" [rows, (n + 1) // 2], the bytes of two varints one after the other, and how many
-    bytes these are, uint8.
+    Returns: "<u8" [rows, (n + 1) // 2], the bytes of two varints one after the other, and their
+      number, uint8.
     """
     # The bytes of a little-endian uint32: seven bits each, the eighth says that more follow.
     values = values.astype("<u4")

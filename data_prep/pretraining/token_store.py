@@ -5,12 +5,14 @@ parallel and resumable:
 
 1. *Chunks.* Input files are tokenised; a document's key is a hash of its tokens. A chunk holds its
    documents in the order of their keys.
-2. *Blocks.* Key ranges of about BLOCK_TOKENS tokens. A block collects its documents from every
-   chunk; many chunks are joined to fewer first (`key_ranges`).
+2. *Blocks.* The keys are cut into ranges of about BLOCK_TOKENS tokens. A block collects the
+documents
+   of a range from every chunk; many chunks are joined to fewer first (`key_ranges`).
 
-So a block is a random sample of some thousand documents of the whole corpus, the same one however
-the corpus is cut into files and whoever tokenised it. The documents of the lowest keys can be held
-out, as blocks of their own. No step holds more than a chunk or a block, plus 24 bytes a document.
+So a block is a random sample of some thousand documents of the whole corpus. It does not depend on
+the division of the corpus into files, or on the process that tokenised them. The documents of the
+lowest keys can be held out, as blocks of their own. No step holds more than a chunk or a block,
+plus 24 bytes a document.
 """
 
 import os
@@ -37,13 +39,16 @@ from official_bert.common.errors import UserError, first_of
 
 BLOCK_TOKENS = 1 << 21
 _RULES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
-_TASK_BYTES = 2_000_000  # files are tokenised in groups of at least so many bytes
+_TASK_BYTES = 2_000_000  # files are tokenised in groups of at least this size
 
 
 @dataclass
 class Block:
-    """Some documents: sentence s is tokens[sentence_offsets[s]:sentence_offsets[s + 1]], document d
-    is sentences document_offsets[d] to document_offsets[d + 1] - 1. No sentence is empty."""
+    """Some documents, as flat arrays.
+
+    Sentence s is tokens[sentence_offsets[s]:sentence_offsets[s + 1]]. Document d is sentences
+    document_offsets[d] to document_offsets[d + 1] - 1. No sentence is empty.
+    """
 
     tokens: np.ndarray
     sentence_offsets: np.ndarray
@@ -56,7 +61,7 @@ class TokenStore:
     Attributes:
       manifest: {"options", "vocab_size", "splits": {"train": [blocks], "heldout": [blocks]}}; a
         block has its name, counts and checksums. "invalid_utf8": repaired lines.
-      tokens, unknown: how many tokens the text has, and how many of them are [UNK].
+      tokens, unknown: number of tokens of the text, and of [UNK] among them.
     """
 
     def __init__(self, folder: str):
@@ -70,7 +75,7 @@ class TokenStore:
         return self.manifest["splits"][split]
 
     def read(self, split: str, index: int) -> Block:
-        """Return block `index` of a split, its checksums verified.
+        """Return block `index` of a split, after a check of its checksums.
 
         Raises:
           UserError: a file of the block is damaged.
@@ -90,9 +95,9 @@ def store_options(
     vocab_path: str,
     options: RecordOptions,
 ) -> dict:
-    """Return all that decides a store's content: two stores of equal options are equal.
+    """Return everything that decides a store's content: equal options mean equal stores.
 
-    Input files count by content and name, without their folder: a moved corpus is the same one.
+    Input files count by content and name, without their folder, so a moved corpus stays the same.
     """
     files = [storage.fingerprint(path) for path in inputs]
     if options.language_exponent < 1:
@@ -116,14 +121,14 @@ def build(
     overwrite: bool = False,
     lock=None,
 ) -> TokenStore:
-    """Build a store, continues a half-built one, or open a finished one.
+    """Build a store, continue a half-built one, or open a finished one.
 
     Args:
       options: from `store_options` of the same inputs and vocabulary.
       folder: local or remote; workers must reach it under the same path.
-      runner: a `LocalWorkers` or anything with its `run`.
-      overwrite: renames a store made with other options, and what else stands there.
-      lock: of the folder, where it is locked by itself.
+      runner: a `LocalWorkers`, or any object with its `run`.
+      overwrite: renames a store made with other options, and whatever else is there.
+      lock: the folder's, where it is locked separately.
 
     Raises:
       UserError: the folder holds a store of other options, the input has no text, or it changed
@@ -137,7 +142,7 @@ def build(
     try:
         storage.check_unchanged(inputs, options["inputs"])
     except UserError:
-        _remove_work(folder)  # nobody knows what was read
+        _remove_work(folder)  # it is unknown which content was read
         raise
     parts = [part for chunk in chunks for part in chunk["parts"]]
     dtype = token_dtype(chunks[0]["vocab_size"], options["segmented"])
@@ -208,7 +213,7 @@ def _language_weights(options):
 
 
 def _block_tasks(options, inputs, dtype, parts, folder):
-    """Cut the range of keys into blocks; return tasks of `assemble`, some blocks each."""
+    """Cut the keys into the ranges of blocks; return tasks of `assemble`, some blocks each."""
     documents = read_documents(parts)
     keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
     if not len(keys):
@@ -240,9 +245,9 @@ def _block_tasks(options, inputs, dtype, parts, folder):
 
 
 def _write_slices(parts, table, folder):
-    """Write where each block begins in each chunk: tasks that carried it would fill the memory.
+    """Write where each block begins in each chunk; in the tasks, this would fill the memory.
 
-    Returns the table's path and checksum; beside it lie the chunks' names.
+    Returns: the table's path and checksum; the chunks' names lie beside it.
     """
     path = os.path.join(folder, "chunk-slices")
     crc32 = array_files.write_array(path, table)
@@ -251,8 +256,10 @@ def _write_slices(parts, table, folder):
 
 
 def _held_out_documents(fraction, keys):
-    """Return how many documents, in the order of keys, are held out. Copies of one stay
-    together."""
+    """Return the number of documents, in key order, that are held out.
+
+    Copies of a document stay together.
+    """
     if not fraction:
         return 0
     documents, wanted = len(keys), max(2, round(fraction * len(keys)))
@@ -275,8 +282,10 @@ def _held_out_documents(fraction, keys):
 
 
 def _cuts(tokens, block_tokens, first, keys=None):
-    """Return the places of the block edges among documents in key order; every block has two
-    documents, and copies of one are in one block."""
+    """Return the edges of blocks among documents in key order.
+
+    Every block has two documents or more, and copies of a document are in one block.
+    """
     if not len(tokens):
         return [first]
     ends = np.cumsum(tokens)

@@ -1,6 +1,6 @@
-"""The embedded sample: a small corpus and five small tasks, so that everything runs offline.
+"""The embedded sample: a small corpus and five small tasks, for runs without a network.
 
-README.md and LICENSES.md beside this file tell its contents, its making and its licences.
+README.md and LICENSES.md beside this file tell its contents, its origin and its licences.
 """
 
 from pathlib import Path
@@ -11,13 +11,13 @@ _FOLDER = Path(__file__).resolve().parent
 
 
 def corpus_files(name: str = "*") -> list[str]:
-    """Return the corpus (8.9 MB of text): gzip files, one sentence a line, blank lines between
+    """Return the corpus's files (8.9 MB of text): gzip, one sentence a line, blank lines between
     documents.
 
-    Holds no passage of the tasks' dev sets.
+    They hold no passage of the tasks' dev sets.
 
     Args:
-      name: of the files that are asked for, without ".txt.gz"; "*" is anything.
+      name: a file's name without ".txt.gz", or a pattern; "*" matches all.
 
     Raises:
       UserError: there is no such file.
@@ -29,7 +29,7 @@ def corpus_files(name: str = "*") -> list[str]:
 
 
 def task_names() -> list[str]:
-    """Return the tasks that `task_dir` knows."""
+    """Return the names of the tasks that `task_dir` knows."""
     return sorted(path.name for path in (_FOLDER / "tasks").iterdir() if path.is_dir())
 
 

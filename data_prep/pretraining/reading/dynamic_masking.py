@@ -1,8 +1,8 @@
 """Masked-LM corruption of batches of unmasked rows: new masks for every epoch.
 
-The rules of `masking`. The masks are a pure function of (seed, number of the example in the run),
-so an interrupted run goes on with the same ones. jax.numpy makes masks of single pieces too, on a
-device (`jax_masking`): `xp` is either.
+The rules are those of `masking`. The masks are a pure function of (seed, number of the example in
+the run), so an interrupted run continues with the same masks. Masks of single pieces can be made by
+jax.numpy on a device too (`jax_masking`): `xp` is numpy or jax.numpy.
 """
 
 import os
@@ -21,12 +21,12 @@ class MaskingRules:
     """The options of records with dynamic masking, as numbers.
 
     Attributes:
-      length: tokens of a row; wanted_slots: predictions of a row; slots: those that a row has room
-        for.
+      length: tokens of a row; wanted_slots: slots for predictions; slots: those that a row can
+        fill.
       prob: share of the tokens to predict.
-      mask_below, same_below: a uniform number below the first makes [MASK], else below the second
-        keeps the token, else draws one.
-      vocab_size, cls, sep, mask: of the vocabulary.
+      mask_below, same_below: a uniform number below the first makes [MASK]; else, below the second,
+        it keeps the token; else it draws one.
+      vocab_size, cls, sep, mask: size and special ids of the vocabulary.
       continues: bool [vocab_size], which entries continue a word; None without whole-word masking.
     """
 
@@ -44,21 +44,21 @@ class MaskingRules:
 
     @property
     def wanted(self) -> np.ndarray:
-        """int32 [length + 1]: how many places a row of so many tokens has to predict."""
+        """The number of predictions for each length of a row, int32 [length + 1]."""
         lengths = np.arange(self.length + 1)
         return masking.prediction_counts(lengths, self.prob, self.wanted_slots).astype(np.int32)
 
     @property
     def numbers(self) -> int:
-        """Random numbers that a row takes."""
+        """The number of random numbers for a row."""
         return self.length + 2 * self.slots
 
     @classmethod
     def of(cls, records) -> "MaskingRules":
-        """Return the rules of `data_prep.records.RecordSet`; the vocabulary lies in their folder.
+        """Return the rules of a `data_prep.records.RecordSet`; its folder has the vocabulary.
 
         Raises:
-          UserError: the manifest lacks an option, or the vocabulary is another one.
+          UserError: the manifest lacks an option, or the vocabulary is not its own.
         """
         path = os.path.join(records.folder, "manifest.json")
         options = field(records.manifest, "options", dict, path)
@@ -89,7 +89,7 @@ def mask(batch: dict, first_example: int, rules: MaskingRules, batch_size: int, 
       batch: input_ids, input_mask, segment_ids, next_sentence_labels, int32, of `batch_size` rows,
         or of fewer if it is the last.
       first_example: number of its first example in the run.
-      rules, batch_size, seed: of the run.
+      rules, batch_size, seed: those of the run.
 
     Returns:
       The batch with input_ids corrupted, and masked_lm_positions, masked_lm_ids (int32) and
@@ -100,7 +100,7 @@ def mask(batch: dict, first_example: int, rules: MaskingRules, batch_size: int, 
 
 
 def mask_with(numbers, batch: dict, rules: MaskingRules, xp=np) -> dict:
-    """Mask a batch as `mask` does, from random numbers that are drawn already.
+    """Mask a batch as `mask` does, with random numbers that are drawn already.
 
     Args:
       numbers: float32 [rows, rules.numbers] in [0, 1).
@@ -124,7 +124,7 @@ def mask_with(numbers, batch: dict, rules: MaskingRules, xp=np) -> dict:
     random_ids = xp.minimum(random_ids, rules.vocab_size - 1)  # float32 may round up
     becomes = xp.where(fate < np.float32(rules.mask_below), rules.mask, originals)
     becomes = xp.where(fate >= np.float32(rules.same_below), random_ids, becomes)
-    becomes = xp.where(used, becomes, rules.cls)  # slots without use write [CLS] where it is
+    becomes = xp.where(used, becomes, rules.cls)  # unused slots write [CLS] over [CLS]
     missing = ((0, 0), (0, rules.wanted_slots - slots))
     return batch | {
         "input_ids": _written(ids, places, becomes.astype(np.int32), xp),
@@ -143,7 +143,7 @@ def _written(ids, places, values, xp):
 
 
 def _choose_pieces(keys, candidates, wanted, rules, xp):
-    """Return random places of each row: [rows, slots], ascending; the length where unused."""
+    """Choose random places in each row: [rows, slots], ascending; the length where unused."""
     keys = xp.where(candidates, keys, np.float32(-1))
     stable = {"kind": "stable"} if xp is np else {"stable": True}
     places = xp.argsort(-keys, axis=1, **stable)[:, : rules.slots]
@@ -163,7 +163,7 @@ def _choose_words(keys, candidates, wanted, ids, rules):
     sizes = np.bincount(flat.ravel(), minlength=rows * (length + 1)).reshape(rows, length + 1)
     words = starts.sum(axis=1)
 
-    # The first key of a row serves its first word, and so on: any order of words is as likely.
+    # The first key of a row is its first word's, and so on: all orders of words are equally likely.
     keys = np.where(np.arange(length) < words[:, None], keys, np.float32(-1))
     order = np.argsort(-keys, axis=1, kind="stable")
     taken = masking.taken_words(order, words, sizes, wanted)

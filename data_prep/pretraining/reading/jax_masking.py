@@ -11,19 +11,19 @@ from data_prep.pretraining.reading.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
 
 
 def mask(batch: dict, state, rules: MaskingRules) -> dict:
-    """Mask a batch as `dynamic_masking.mask` does; inside a compiled function.
+    """Mask a batch as `dynamic_masking.mask` does, inside a compiled function.
 
     Args:
       batch: input_ids, input_mask, segment_ids, next_sentence_labels, int32 [rows, ...].
       state: uint32 [4], `philox.state` of (seed, number of the batch's first example in the run).
-      rules: without whole-word masking.
+      rules: rules without whole-word masking.
     """
     numbers = uniform((len(batch["input_ids"]), rules.numbers), state)
     return dynamic_masking.mask_with(numbers, batch, rules, jnp)
 
 
 def uniform(shape, state):
-    """Return float32 [shape]: `philox.uniform` of the seed whose `philox.state` this is."""
+    """Return float32 [shape]: `philox.uniform` of the seed that has this `philox.state`."""
     count = math.prod(shape)
     blocks = jnp.arange(-(-count // 4), dtype=jnp.uint32)
     zeros = jnp.zeros_like(blocks)
@@ -39,8 +39,10 @@ def uniform(shape, state):
 
 
 def _product(x, multiplier):
-    """Return upper and lower 32 bits of products, by halves: JAX has no integers of 64 bits by
-    default."""
+    """Return upper and lower 32 bits of products, computed by halves.
+
+    By default JAX has no integers of 64 bits.
+    """
     high, low = multiplier >> 16, multiplier & 0xFFFF
     x_high, x_low = x >> 16, x & 0xFFFF
     middle = x_high * jnp.uint32(low) + (x_low * jnp.uint32(low) >> 16)

@@ -1,10 +1,9 @@
-"""Batches of pre-training records, in numpy: the one way in which training reads them.
+"""Batches of pre-training records in numpy; all training reads records through this module.
 
 All records of a window are parsed at once, field by field. The records of a set have the same
-features in the same order, in lists of the same length; only the bytes of the integers vary. So the
-fields of all records are walked through side by side, and the integers of a feature are decoded
-together: some ten times as fast as record by record. Records that are written in another way are
-parsed one by one.
+features in the same order, in lists of the same length; only the bytes of the integers vary. So one
+cursor goes through all records in parallel, and the integers of a feature are decoded together:
+some ten times as fast as record by record. Records in another form are parsed one by one.
 """
 
 import itertools
@@ -35,15 +34,15 @@ def numpy_batches(
     """Yield batches in reading order, one after another.
 
     Args:
-      records: of `open_records`.
+      records: the result of `open_records`.
       batch_size: rows of a batch.
-      seed: of the order, and of the masks of records with dynamic masking.
+      seed: decides the order, and the masks of records with dynamic masking.
       shuffle: False reads the files as they are.
       epochs: the number of passes over the records, counted from epoch 0; None never ends. Batches
         run across the ends of epochs, so no example is left out.
-      start: a `Position`, or the number of examples read before: where to go on. The batches are
-        those that an uninterrupted run would have seen.
-      drop_remainder: leaves out a last batch that is not full.
+      start: where to continue: a `Position`, or the number of examples that were read. The batches
+        are those that an uninterrupted run would have seen.
+      drop_remainder: whether to leave out a last batch that is not full.
       masked: False leaves the rows of records with dynamic masking unmasked.
 
     Yields:
@@ -66,11 +65,11 @@ def numpy_batches(
 def reading_order(
     records: RecordSet, seed: int, shuffle: bool, epochs: int | None, start: Position
 ) -> Iterator[tuple[int, int, int, np.ndarray]]:
-    """Yield the windows of records that are shuffled together, in the order in which they are read.
+    """Yield the windows of records that are shuffled together, in reading order.
 
     Yields:
-      (epoch, shard, number of the window in its shard, the order of its records int64 [n]); of the
-      window where reading starts, only what comes after `start`.
+      (epoch, shard, number of the window in its shard, order of its records int64 [n]). The window
+      where reading starts has only the records from `start` on.
     """
     for epoch in itertools.count(start.epoch) if epochs is None else range(start.epoch, epochs):
         order = records.shard_order(seed, epoch) if shuffle else range(len(records.files))
@@ -117,7 +116,7 @@ def _parse(window: list[bytes], records) -> dict[str, np.ndarray]:
 def find_fault(records: RecordSet) -> str | None:
     """Describe the first record that cannot be trained on; None where all can.
 
-    It reads the files once more, slowly.
+    The files are read once more, slowly.
     """
     for file, examples in zip(records.files, records.counts, strict=True):
         number = -1
@@ -136,7 +135,7 @@ def find_fault(records: RecordSet) -> str | None:
 
 
 def _rebatched(windows, size: int):
-    """Yield batches of `size` rows from windows of any number of them; the last may have fewer."""
+    """Yield batches of `size` rows from windows of any size; the last may have fewer rows."""
     kept: list[dict] = []
     count = 0
     for window in windows:
@@ -160,7 +159,7 @@ def _joined(parts: list[dict]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-# Tags of the fields on the way to a list of values (see `tf_example`).
+# Tags of the fields that enclose a list of values (see `tf_example`).
 _KEY, _VALUE, _FLOATS, _INTEGERS = 0x0A, 0x12, 0x12, 0x1A
 _TYPES = {_FLOATS: "float32", _INTEGERS: "int64"}
 
@@ -170,9 +169,9 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
 
     Args:
       rows: records of a file.
-      records: the `RecordSet` that they are of.
+      records: their `RecordSet`.
 
-    Returns: name of SCHEMA -> int32 or float32 [rows, values].
+    Returns: {name of SCHEMA: int32 or float32 [rows, values]}.
 
     Raises:
       ValueError: a row is not an example of these records.
@@ -202,20 +201,20 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
 
 
 class _Irregular(Exception):
-    """The records are not written alike."""
+    """The records have different forms."""
 
 
 class _Cursor:
     """A place in each of the records, all at the same field."""
 
     def __init__(self, content: bytes, ends: np.ndarray):
-        # A length that lies would lead behind the last record.
+        # A wrong length would lead behind the last record.
         self.bytes = np.frombuffer(content + bytes(16), np.uint8)
         self.ends = ends
         self.at = np.concatenate([[0], ends[:-1]])
 
     def tag(self, *allowed: int) -> int:
-        """Return the tag that stands at all places; the places move behind it."""
+        """Return the tag at all places, and move behind it."""
         tags = self.bytes[self.at]
         if (tags != tags[0]).any() or tags[0] not in allowed:
             raise _Irregular
@@ -223,8 +222,7 @@ class _Cursor:
         return int(tags[0])
 
     def length(self) -> np.ndarray:
-        """Return the lengths that stand at all places, int64 [rows]; the places move behind
-        them."""
+        """Return the lengths at all places, int64 [rows], and move behind them."""
         value = np.zeros(len(self.at), np.int64)
         more = np.ones(len(self.at), bool)
         for shift in (0, 7, 14, 21):
@@ -239,7 +237,7 @@ class _Cursor:
         return value
 
     def text(self, length: int) -> bytes:
-        """Return the bytes that stand at all places; the places move behind them."""
+        """Return the bytes at all places, which must be equal, and move behind them."""
         found = self.bytes[self.at[:, None] + np.arange(length)]
         if (found != found[0]).any():
             raise _Irregular
@@ -247,7 +245,8 @@ class _Cursor:
         return found[0].tobytes()
 
     def content(self, lengths: np.ndarray) -> np.ndarray:
-        """Return uint8: the bytes of all places, of these lengths, one after another."""
+        """Return the bytes at all places, of these lengths, one after another, uint8; move behind
+        them."""
         if (lengths == lengths[0]).all():
             found = self.bytes[self.at[:, None] + np.arange(lengths[0])].ravel()
         else:
@@ -258,10 +257,10 @@ class _Cursor:
 
 
 def _side_by_side(joined: bytes, ends: np.ndarray):
-    """Return feature -> (kind, bytes of each row's list int64 [rows], all of them uint8).
+    """Return {feature: (kind, bytes of each row's list int64 [rows], all of these bytes uint8)}.
 
     Raises:
-      _Irregular: the records are not written alike, or not as `tf_example` writes them.
+      _Irregular: the records have different forms, or another form than `tf_example` writes.
     """
     cursor, found = _Cursor(joined, ends), {}
     cursor.tag(_KEY)
@@ -289,7 +288,7 @@ def _side_by_side(joined: bytes, ends: np.ndarray):
 
 
 def _one_by_one(rows: list[bytes]):
-    """Decode records written in any way, one by one; return what they all have."""
+    """Decode records of any form, one by one; return the features that all have."""
     try:
         lists = [feature_lists(row) for row in rows]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
@@ -308,14 +307,14 @@ def _one_by_one(rows: list[bytes]):
 
 
 def _floats(lengths, content):
-    """Return float32 [values], and how many each row has."""
+    """Return float32 [values], and the number of values of each row."""
     if (lengths % 4).any():
         raise ValueError("a float without its end")
     return content.view("<f4"), lengths // 4
 
 
 def _integers(lengths, content):
-    """Return uint64 [values] from varints, and how many each row has."""
+    """Decode varints to uint64 [values]; return them and the number of values of each row."""
     values, ends = unpack_varints(content)
     row_ends = np.cumsum(lengths)
     last = np.searchsorted(ends, row_ends, side="right")

@@ -1,9 +1,9 @@
-"""TensorFlow's stateless random numbers in numpy: the same bits from the same seed.
+"""TensorFlow's stateless random numbers, in numpy: equal seeds give equal bits.
 
-They are those of Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"),
-which makes four words of 32 bits of a counter of four words and a key of two. TensorFlow's seed,
-two int64, is scrambled by one such block into the key and the counter's upper half; the lower half
-counts the blocks.
+The generator is Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+From a counter of four words of 32 bits and a key of two it makes four random words. TensorFlow's
+seed, two int64, is scrambled by one such block into the key and the counter's upper half; the lower
+half counts the blocks.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _SCRAMBLING_KEY = 0x3EC8F720, 0x02461E29
 
 
 def uniform(shape, seed) -> np.ndarray:
-    """Return float32 [shape] in [0, 1): `tf.random.stateless_uniform(shape, seed,
+    """Return float32 [shape] in [0, 1), as `tf.random.stateless_uniform(shape, seed,
     alg="philox")`."""
     words = _words(int(np.prod(shape)), seed)
     # 23 bits become the mantissa of a float between 1 and 2.
@@ -26,14 +26,16 @@ def uniform(shape, seed) -> np.ndarray:
 
 
 def integers(size: int, seed) -> np.ndarray:
-    """Return int64 [size] of all 64 bits: `stateless_uniform` with minval and maxval None."""
+    """Return int64 [size] of 64 random bits, as `stateless_uniform` with minval and maxval None."""
     words = _words(2 * size, seed)
     return (words[::2] | words[1::2] << np.uint64(32)).view(np.int64)
 
 
 def fold(seed: int, *numbers: int) -> tuple[int, int]:
-    """Return a seed for a place in the data, from the run's seed and the place's numbers:
-    `tf.random.experimental.stateless_fold_in`, one number after another."""
+    """Fold the numbers of a place in the data into the run's seed, one after another.
+
+    This is `tf.random.experimental.stateless_fold_in`.
+    """
     folded = seed % 2**62, 0
     for number in numbers:
         folded = int(integers(1, folded)[0]), int(number)
@@ -41,12 +43,12 @@ def fold(seed: int, *numbers: int) -> tuple[int, int]:
 
 
 def permutation(size: int, seed) -> np.ndarray:
-    """Return int64 [size]: a permutation that depends on the seed alone, also between versions."""
+    """Return a permutation, int64 [size], that depends on the seed alone, not on versions."""
     return np.argsort(integers(size, seed), kind="stable")
 
 
 def state(seed) -> np.ndarray:
-    """Return uint32 [4] that a seed becomes: the key, and the upper half of the counter."""
+    """Return the state of a seed, uint32 [4]: the key, and the upper half of the counter."""
     first, second = (int(number) % 2**64 for number in seed)
     counter = [first & _WORD, first >> 32, second & _WORD, second >> 32]
     words = _block([np.array([word], np.uint64) for word in counter], _SCRAMBLING_KEY)
@@ -54,7 +56,7 @@ def state(seed) -> np.ndarray:
 
 
 def _words(count, seed):
-    """Return uint64 [count] of 32 random bits each."""
+    """Return uint64 [count], each with 32 random bits."""
     *key, third, fourth = map(int, state(seed))
     blocks = np.arange(-(-count // 4), dtype=np.uint64)
     zeros = np.zeros_like(blocks)
@@ -63,7 +65,7 @@ def _words(count, seed):
 
 
 def _block(counter, key):
-    """Return four arrays of words, the counter's, to four random ones."""
+    """Map the counter's four arrays of words to four of random words."""
     a, b, c, d = counter
     key = list(key)
     for _ in range(ROUNDS):

@@ -1,8 +1,8 @@
-"""The schema of records, and whether they keep to it: checked on the way to the model.
+"""The schema of records, and checks that records keep to it before the model reads them.
 
 An id of -1 would read the last row of a table, 2**32 + 5 would become 5, and a third segment would
-train an embedding that nobody asked for, all with a finite loss. Every window of records is
-therefore compared with the bounds of its features.
+train an unwanted embedding, all with a finite loss. So every window of records is compared with the
+bounds of its features.
 """
 
 import contextlib
@@ -17,8 +17,9 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of
 from official_bert.common.paths import inside
 
-# Feature names and types of the original. Lists have max_seq_length values, those of the masked LM
-# max_predictions_per_seq, the label one. Records for dynamic masking have no masked-LM features.
+# Feature names and types of the original. The masked LM's lists have max_predictions_per_seq
+# values, the label one, others max_seq_length. Records for dynamic masking have no masked-LM
+# features.
 SCHEMA = {
     "input_ids": "int64",
     "input_mask": "int64",
@@ -30,11 +31,11 @@ SCHEMA = {
 }
 
 _LARGEST = (1 << 31) - 1  # ids become int32
-CHANGED = "has changed"  # said of a file
+CHANGED = "has changed"  # in messages about files
 
 
 def limits(records) -> dict[str, int]:
-    """Return the limit below which every integer feature must stay; none may be negative."""
+    """Return the exclusive upper limit of every integer feature; none may be negative."""
     ids = records.vocab_size or _LARGEST
     return {
         "input_ids": ids,
@@ -47,7 +48,7 @@ def limits(records) -> dict[str, int]:
 
 
 def check(name: str, values: np.ndarray, limit: int | None) -> None:
-    """Check the numbers of records.
+    """Check the values of a feature.
 
     Raises:
       ValueError: one of the integers, 64-bit [rows, values], is not from 0 to below the limit, or
@@ -56,7 +57,7 @@ def check(name: str, values: np.ndarray, limit: int | None) -> None:
     if values.dtype.kind == "f":
         wrong, most = ~((values >= 0) & (values <= 1)), 1
     else:
-        # Read as a number without sign, a negative one is far beyond any limit.
+        # A negative number, read as unsigned, is far above any limit.
         largest = int(values.view(np.uint64).max(initial=0))
         wrong, most = largest >= limit and values.view(np.uint64) >= limit, limit - 1
         values = values.view(np.int64)
@@ -68,12 +69,12 @@ def check(name: str, values: np.ndarray, limit: int | None) -> None:
 
 @contextlib.contextmanager
 def explained(records) -> Iterator[None]:
-    """Around the reading of batches: turns TensorFlow's error into one line.
+    """Turn TensorFlow's error in a block that reads batches into a UserError of one line.
 
     Raises:
       UserError: a record is damaged or not what the model can read; names file, record and field.
     """
-    if sys.modules.get("tensorflow") is None:  # `numpy_batches` says it itself
+    if sys.modules.get("tensorflow") is None:  # `numpy_batches` raises UserErrors itself
         yield
         return
     import tensorflow as tf
@@ -89,10 +90,10 @@ def explained(records) -> Iterator[None]:
 
 
 def shard_names(manifest: dict, path: str) -> list[str]:
-    """Return the files that a manifest lists, checked: every entry whole, every file beside it.
+    """Return the files that a manifest lists, after a check of every entry.
 
     Raises:
-      UserError: a field of the manifest is wrong; names it.
+      UserError: a field of the manifest is wrong; the message names it.
     """
     for name in ("max_seq_length", "max_predictions_per_seq", "vocab_size"):
         if not 0 < field(manifest, name, int, path) < _LARGEST:

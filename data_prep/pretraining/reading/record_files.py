@@ -1,4 +1,4 @@
-"""TFRecord files, read without TensorFlow: their records, checked, and the features of one."""
+"""TFRecord files, read without TensorFlow: checked records, and the features of a record."""
 
 import gzip
 import struct
@@ -13,7 +13,7 @@ from official_bert.common.checksums import masked
 from official_bert.common.errors import UserError
 from official_bert.common.protocol_buffers import fields
 
-_LARGEST_RECORD = 64_000_000  # bytes, of a compressed file
+_LARGEST_RECORD = 64_000_000  # bytes; for compressed files
 _KINDS = {2: "float32", 3: "int64"}  # fields of a tf.train.Feature
 _FRAME = 16  # bytes around a record: length, checksum of the length, checksum of the record
 
@@ -23,7 +23,7 @@ def is_gzip(path: str) -> bool:
 
 
 def count_records(path: str, compression: str = "") -> int:
-    """Count the records of a file by their lengths, without reading them where it can.
+    """Count the records of a file by their lengths, if possible without reading them.
 
     Raises:
       UserError: the file ends within a record or is not a TFRecord file.
@@ -42,17 +42,17 @@ def count_records(path: str, compression: str = "") -> int:
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
-    """Yield the records of a file, checksums verified.
+    """Yield the records of a file, after a check of their checksums.
 
     Raises:
-      UserError: the file is truncated or damaged; it names the file and the record.
+      UserError: the file is truncated or damaged; the message names file and record.
     """
     with storage.reading(path) as raw:
         file = gzip.GzipFile(fileobj=raw) if compression else raw
         number, most = 0, _LARGEST_RECORD if compression else storage.size(path)
         while header := _read(file, 12, path, number):
             length = _record_length(header, path, number)
-            if length > most:  # not asked for before it is known to be there
+            if length > most:  # such memory is not asked for before the bytes are known to exist
                 raise _truncated(path, number)
             content = _read(file, length + 4, path, number)
             if len(content) != length + 4:
@@ -70,7 +70,7 @@ def first_example(path: str, compression: str = "") -> dict[str, np.ndarray]:
 
 
 def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
-    """Parse one tf.Example: name to int64 or float32 [values].
+    """Parse one tf.Example: {name: int64 or float32 [values]}.
 
     Raises:
       UserError: the bytes are not a tf.Example.
@@ -82,7 +82,7 @@ def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
 
 
 def feature_lists(record: bytes) -> dict[str, tuple[str, list]]:
-    """Return the lists of a tf.Example, not yet decoded: name to ("int64" or "float32", parts).
+    """Return the lists of a tf.Example, undecoded: {name: ("int64" or "float32", parts)}.
 
     A part is bytes of packed values, or a single integer.
 
@@ -111,13 +111,13 @@ def _values(kind, parts):
 
 
 def unpack_varints(content: bytes | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Base-128 varints, seven bits a byte, the eighth if more follow.
+    """Decode base-128 varints: seven bits a byte, the eighth is set if more follow.
 
     Returns:
-      uint64 [N], the numbers, and int64 [N], where in the bytes each ends.
+      The numbers, uint64 [N], and the end of each in the bytes, int64 [N].
 
     Raises:
-      ValueError: these are none.
+      ValueError: the bytes are not varints.
     """
     stored = np.frombuffer(content, np.uint8)
     ends = np.flatnonzero(stored < 0x80) + 1

@@ -1,7 +1,7 @@
-"""Sets of pre-training records: their one schema, their counts, and places in their order.
+"""Sets of pre-training records: their lengths, their counts, and positions in reading order.
 
-Records of the original's create_pretraining_data can be opened too; theirs have no manifest, so
-they are counted once.
+Records of the original's create_pretraining_data can be opened too; they have no manifest, so they
+are counted once.
 """
 
 import functools
@@ -31,19 +31,20 @@ class Position:
 
 @dataclass
 class RecordSet:
-    """A set of record files, opened and checked; local ones are held against being overwritten
-    as long as this object lives.
+    """A set of record files, opened and checked.
+
+    Local files are locked against overwriting while this object lives.
 
     Attributes:
       files: paths; counts: examples in each.
       max_seq_length, max_predictions_per_seq: lengths of the lists in a record.
       dynamic_masking: the rows are unmasked.
       compression: "" or "GZIP".
-      vocab_size: what ids must stay below; 0 where it is not known.
-      manifest: of create_pretraining_data; empty for records made elsewhere.
-      folder: where the manifest lies.
+      vocab_size: ids must be below it; 0 where it is not known.
+      manifest: written by create_pretraining_data; empty for records made elsewhere.
+      folder: the manifest's folder.
       checksums: CRC-32C of each file, "" where it is not known (remote files).
-      lock: what holds the folder.
+      lock: the lock of the folder.
     """
 
     files: list[str]
@@ -64,7 +65,8 @@ class RecordSet:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of what training reads: not of the place, nor of options that left no trace."""
+        """Digest of what training reads, without the folder and without options that left no
+        trace."""
         files = zip(map(os.path.basename, self.files), self.counts, self.checksums, strict=True)
         masks = self.manifest["options"] if self.dynamic_masking else {}
         vocabulary = self.manifest.get("vocab_sha256", "")
@@ -72,10 +74,10 @@ class RecordSet:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def check_file(self, path: str) -> None:
-        """Check that a file of the set is still the one that was opened; call where it is read.
+        """Check that a file of the set is unchanged since it was opened; call where it is read.
 
         Raises:
-          UserError: it is gone, or holds something else.
+          UserError: it is missing or has another content.
         """
         known = self.checksums[self.files.index(path)]
         if known and _checksum(path) not in (known, ""):
@@ -85,7 +87,7 @@ class RecordSet:
             )
 
     def feature_length(self, name: str) -> int:
-        """Return how many values a feature of SCHEMA has in every record."""
+        """Return the number of values that a feature of SCHEMA has in every record."""
         if name == "next_sentence_labels":
             return 1
         if name.startswith("masked_lm_"):
@@ -99,10 +101,10 @@ class RecordSet:
     def beginning(
         self, start: Position | int, seed: int, shuffle: bool, epochs: int | None
     ) -> tuple[Position, int]:
-        """Return where reading begins: the place, and how many examples lie before it.
+        """Return where reading begins: the position, and the number of examples before it.
 
         Raises:
-          UserError: that is behind the last epoch.
+          UserError: the position is behind the last epoch.
         """
         if isinstance(start, int):
             start = self.position(start, seed, shuffle)
@@ -112,7 +114,7 @@ class RecordSet:
         return start, first
 
     def position(self, examples_read: int, seed: int, shuffle: bool = True) -> Position:
-        """Return the place after so many examples from the start of epoch 0."""
+        """Return the position after so many examples from the start of epoch 0."""
         epoch, rest = divmod(examples_read, self.examples)
         order = self.shard_order(seed, epoch) if shuffle else range(len(self.files))
         for shard, index in enumerate(order):
@@ -122,7 +124,7 @@ class RecordSet:
         raise AssertionError("counts changed while they were summed")
 
     def examples_before(self, position: Position, seed: int, shuffle: bool = True) -> int:
-        """Return how many examples come before a place: the inverse of `position`."""
+        """Return the number of examples before a position: the inverse of `position`."""
         order = self.shard_order(seed, position.epoch) if shuffle else range(len(self.files))
         shards = sum(self.counts[index] for index in list(order)[: position.shard])
         return position.epoch * self.examples + shards + position.offset
@@ -134,12 +136,12 @@ def open_records(
     max_predictions_per_seq: int | None = None,
     vocab_size: int | None = None,
 ) -> RecordSet:
-    """Find record files, and check them against a configuration.
+    """Find record files, and compare them with a configuration.
 
     Args:
       source: a folder of create_pretraining_data, a glob pattern, or a list of files.
-      max_seq_length, max_predictions_per_seq, vocab_size: what the model is configured for; None
-        is not checked.
+      max_seq_length, max_predictions_per_seq, vocab_size: those of the model's configuration; None:
+        not checked.
 
     Raises:
       UserError: nothing matches, a file is truncated (named), files of different kinds are mixed,
@@ -168,7 +170,7 @@ def open_records(
 
 
 def _hold(source) -> io.FileIO | None:
-    """Hold the folder that create_pretraining_data made and would write to."""
+    """Lock the folder that create_pretraining_data made, against its writing to it."""
     if isinstance(source, list):
         source = source[0] if source else ""
     source = os.fspath(source)
@@ -182,7 +184,7 @@ def _hold(source) -> io.FileIO | None:
 
 
 def _checksum(path: str) -> str:
-    """CRC-32C of a local file; "" of a remote one, which nobody would read twice."""
+    """Return the CRC-32C of a local file; "" for a remote one, which would be read twice."""
     if storage.is_remote(path):
         return ""
     with os_errors(path):
@@ -221,7 +223,7 @@ def _find(source) -> list[str]:
 
 
 def _with_manifest(files) -> RecordSet | None:
-    """Return the records that the manifest beside them describes, or None where there is none."""
+    """Return the records that the manifest beside them describes; None where there is none."""
     folder = os.path.dirname(files[0])
     path = os.path.join(folder, "manifest.json")
     if not storage.exists(path):
@@ -254,7 +256,8 @@ def _with_manifest(files) -> RecordSet | None:
 
 
 def _without_manifest(files) -> RecordSet:
-    """Return the records of other programs: counted, with the lengths of the first one of each."""
+    """Return the records of other programs, counted, with the lengths of each file's first
+    record."""
     from data_prep.pretraining.reading.record_files import count_records, first_example, is_gzip
 
     compression = "GZIP" if is_gzip(files[0]) else ""
