@@ -1,4 +1,4 @@
-"""The benchmarks of section 4 and the user's own data, behind one protocol (see `task.py`).
+"""The benchmarks of section 4 and users' own data, behind one protocol (see `task.py`).
 
     task = get_task("mrpc", data_dir="glue_data")
     examples = task.examples("dev")
@@ -6,7 +6,7 @@
     for rows, batch in batches.eval_batches(features, batch_size=32): ...
     task.score(examples, task.predictions(examples, features, outputs))
 
-Modules of tasks are imported when they are asked for, so that listing the names costs nothing.
+Modules of tasks are imported on first use, so that listing the names costs nothing.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from official_bert.common.errors import UserError, meant
 from official_bert.common.typed import typed
 from official_bert.extension import find, names
 
-# name: (module of this package, class, options that the name stands for); extensions add others
+# name: (module of this package, class, options that the name implies); extensions add others
 TASKS = {
     "text_classification": ("classification.text_classification", "TextClassification", {}),
     "cola": ("classification.glue", "Glue", {"task": "cola"}),
@@ -45,7 +45,7 @@ _OTHER_NAMES = {
 
 
 def get_task(name: str, data_dir: str = "", **task_options) -> Task:
-    """Return the task of that name; reads no file yet.
+    """Return the task with a name; no file is read yet.
 
     Case, `-`, `_` and `.` do not matter in the name ("SST-2" is "sst2"). `data_dir` is the folder
     of the official files; empty means TFDS for the tasks that TFDS has.
@@ -104,14 +104,16 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
 
 
 def docstring_of(name: str) -> str:
-    """Return what the constructors of a task say of its options."""
+    """Return the docstrings of a task's constructors, which describe its options."""
     documented = (each.__doc__ or "" for each in _constructors(_find(name)[1]))
     return "\n\n".join(map(inspect.cleandoc, documented))
 
 
 def _constructors(task_class) -> list:
-    """Return the constructors that take a task's options, the inherited first: one takes
-    `**options` to hand on."""
+    """Return the constructors that take a task's options, inherited ones first.
+
+    A constructor with `**options` hands these on to the next.
+    """
     found = []
     for each in (vars(one).get("__init__") for one in task_class.__mro__):
         if each is not None:
@@ -122,7 +124,7 @@ def _constructors(task_class) -> list:
 
 
 def _find(name: str):
-    """Return (name in the registry, class, options that the name stands for)."""
+    """Return (name in the registry, class, options that the name implies)."""
     known = {_plain(key): key for key in task_names()}
     known |= {_plain(key): value for key, value in _OTHER_NAMES.items()}
     name = known.get(_plain(name), name)

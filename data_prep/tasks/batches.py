@@ -1,4 +1,4 @@
-"""Batches of features: padded to length buckets, in an order that is a pure function of the seed.
+"""Batches of features, padded to buckets of lengths, in an order that the seed alone decides.
 
 Users' texts are short: where the longest of a batch has 30 tokens, padding to 128 is four times the
 work. Lengths are rounded up to multiples (of 32 unless told otherwise), so that a compiled step is
@@ -12,20 +12,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Fields that models read; the others of a feature serve `Task.predictions`.
+# Fields that models read; a feature's other fields are for `Task.predictions`.
 _MODEL_FIELDS = ("input_ids", "segment_ids", "label_ids", "start_positions", "end_positions")
 
 
 def sizes_of(examples: list) -> np.ndarray:
-    """Return int64 [n]: as how many each counts. One of several sentences says so by its `size`."""
+    """Return how many examples each counts as, int64 [n]; one of several sentences has a `size`."""
     return np.array([getattr(example, "size", 1) for example in examples], np.int64)
 
 
 def sample(examples: list, limit: int) -> list:
-    """At most `limit` examples (0: all), drawn once and for all, in their order.
+    """Return at most `limit` examples (0: all), always the same, in their order.
 
-    Files may be sorted, so the first ones would not do. An example that counts as several sentences
-    is cut to the first ones where it is the last one drawn.
+    They are drawn, since files may be sorted. If the last one that is drawn has more sentences than
+    are wanted, it is cut to the first ones.
     """
     sizes = sizes_of(examples)
     if not limit or limit >= sizes.sum():
@@ -38,7 +38,7 @@ def sample(examples: list, limit: int) -> list:
 
 
 class TrainBatches:
-    """The batches of all epochs, by step: any step can be the first, at no cost.
+    """The batches of all epochs, by step; reading can start at any step at no cost.
 
     Within an epoch every feature appears exactly once. The order is drawn anew each epoch: features
     are permuted, stably sorted by bucket, cut into batches, and the batches permuted.
@@ -60,12 +60,12 @@ class TrainBatches:
           features: a `FeatureSet`.
           batch_size: rows of every batch.
           seed: 0 <= seed < 2**63.
-          buckets: features whose lengths round up to the same multiple of this share batches; None:
-            any do.
+          buckets: features share batches if their lengths round up to the same multiple of this;
+            None: any do.
           multiple_of: a batch is padded to the next multiple of this (at most the features'
             maximum); None: the bucket's length. A smaller one saves work where a step takes any
-            length. Grouping stays coarse: where length tells the label, as in spam, batches of
-            equal lengths would be batches of one label.
+            length. Buckets stay coarse: where the length tells the label, as in spam, batches of
+            equal lengths would hold one label each.
         """
         if not len(features):
             raise ValueError("no features to train on")
@@ -102,7 +102,7 @@ class TrainBatches:
         bits = np.random.Philox(key=[self.seed, epoch])
         order = _permutation(bits, count)
         order = order[np.argsort(self._lengths[order], kind="stable")]
-        # The short batch may fall anywhere, or the longest texts would always be in it.
+        # The short batch may be anywhere; at the end it would always hold the longest texts.
         sizes = np.full(self.steps_per_epoch, size)
         short = int(bits.random_raw() % self.steps_per_epoch)
         sizes[short] -= self.steps_per_epoch * size - count
@@ -126,23 +126,23 @@ def eval_batches(
 
 
 class OutputCollector:
-    """Gathers the outputs of `eval_batches` in the order of the features, for
-    `Task.predictions`.
-    """
+    """Collects the outputs of `eval_batches` in the order of the features, for
+    `Task.predictions`."""
 
     def __init__(self, num_features: int):
         self._rows = num_features
         self._outputs: dict[str, list] = {}
 
     def add(self, rows: np.ndarray, outputs: dict) -> None:
-        """Keep the first len(rows) rows of each output [B, ...]; anything numpy can read."""
+        """Keep the first len(rows) rows of each output [B, ...], of any type that numpy can
+        read."""
         for name, values in outputs.items():
             kept = self._outputs.setdefault(name, [None] * self._rows)
             for row, value in zip(rows, np.asarray(values), strict=False):
                 kept[row] = value
 
     def outputs(self) -> dict[str, list[np.ndarray]]:
-        """Return {name: one array a feature}.
+        """Return {name: one array for each feature}.
 
         Raises:
           ValueError: a feature has no outputs.
@@ -155,7 +155,7 @@ class OutputCollector:
 
 
 def num_batches(num_features: int, batch_size: int) -> int:
-    """Return batches of one epoch."""
+    """Return the number of batches of one epoch."""
     return -(-num_features // batch_size)
 
 
@@ -168,12 +168,13 @@ def bucket_lengths(features, buckets: int | None) -> np.ndarray:
 
 
 def make_batch(features, rows, batch_size: int, length: int) -> dict[str, np.ndarray]:
-    """Return features `rows` as arrays [batch_size, length] (multiple choice: [batch_size, C,
-    length]).
+    """Return features `rows` as arrays [batch_size, length].
+
+    For multiple choice they are [batch_size, C, length].
 
     int32 `input_ids`, `input_mask`, `segment_ids`, the labels that the features have (float32 where
     they are numbers, -1 where a token has none) and float32 `example_weights` [batch_size]. Padding
-    rows hold one token, as a row with an empty mask has no softmax to speak of.
+    rows hold one token, since the softmax over an empty mask is undefined.
     """
     batch = {}
     for name in _MODEL_FIELDS:
@@ -189,5 +190,5 @@ def make_batch(features, rows, batch_size: int, length: int) -> dict[str, np.nda
 
 
 def _permutation(bits: np.random.Philox, count: int) -> np.ndarray:
-    # From raw bits, whose stream is fixed; Generator.permutation may change between numpy versions.
+    # Raw bits are a fixed stream; Generator.permutation may change between numpy versions.
     return np.argsort(bits.random_raw(count), kind="stable")

@@ -1,8 +1,8 @@
-"""Examples to features, on all cores where that pays, kept in columns in memory and on disk.
+"""Features of examples, made on all cores where that pays, kept as columns in memory and on disk.
 
-The key is a hash of the examples themselves (so of the files' content, wherever they came from),
-the task's options, the vocabulary, the length, the source code of this package, the tokeniser and
-what splits text, and the versions of the splitters: a cache that could be stale is never read.
+The key of a file is a hash of the examples themselves (so of the files' content, wherever they came
+from), the task's options, the vocabulary, the length, the source code of this package, of the
+tokeniser and of `corpus`, and the splitters' versions. So no stale file is ever read.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ from official_bert import tokenization
 from official_bert.common.errors import UserError
 from official_bert.common.files import set_aside
 
-_CHUNK = 512  # examples a unit of work
-# Workers pay where the rest would take longer than this; starting one costs about a second.
+_CHUNK = 512  # examples in a unit of work
+# Workers pay where the rest would take longer than this; starting one takes about a second.
 _PARALLEL_FROM_SECONDS = 4.0
 
 
@@ -38,7 +38,7 @@ class Column:
     """One field of all features: numbers, or lists of different lengths one after another.
 
     `values`: flat. `offsets`: int64, list i is values[offsets[i]:offsets[i + 1]]; None for numbers.
-    `choices`: lists a feature, where a feature holds several of them (multiple choice), else 0.
+    `choices`: number of lists in a feature, if it holds several (multiple choice), else 0.
     """
 
     values: np.ndarray
@@ -47,7 +47,7 @@ class Column:
 
     @classmethod
     def of(cls, values: list) -> "Column":
-        """From one Python value a feature: an int, a float, a list of them, or a list of lists."""
+        """Make a column of one value a feature: an int, a float, a list, or a list of lists."""
         first = values[0]
         choices = 0
         if isinstance(first, list) and first and isinstance(first[0], list):
@@ -78,15 +78,16 @@ class Column:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Length of each feature's list; of the longest one where it has several."""
+        """Length of each feature's list; of its longest, if it has several."""
         lengths = np.diff(self.offsets)
         return lengths.reshape(-1, self.choices).max(axis=1) if self.choices else lengths
 
     def padded(self, rows: np.ndarray, batch_size: int, length: int, fill: int) -> np.ndarray:
-        """Return int32 (or float32) [batch_size], [batch_size, length] or [batch_size, choices,
-        length].
+        """Return int32 (or float32) [batch_size], or [batch_size, length], padded with `fill`.
 
-        Lists of floats are label vectors of one length and are not padded to another.
+        For multiple choice it is [batch_size, choices, length].
+
+        Lists of floats are label vectors of one length, and are not padded.
         """
         is_float = self.values.dtype.kind == "f"
         dtype = np.float32 if is_float else np.int32
@@ -127,9 +128,9 @@ class FeatureSet:
 
     Attributes:
       columns: {field: Column}.
-      num_examples, max_seq_length: what they were made from and for.
-      lengths: token count of each feature, int64 [number of features]; of what it reads or of what
-        is to be written, whichever is more.
+      num_examples, max_seq_length: the number of examples, and the length they were made for.
+      lengths: number of tokens of each feature, int64 [number of features]: of the input, or of a
+        text to write, whichever is more.
     """
 
     def __init__(self, columns: dict[str, Column], num_examples: int, max_seq_length: int):
@@ -142,7 +143,8 @@ class FeatureSet:
 
     @classmethod
     def of(cls, features: list[dict], num_examples: int, max_seq_length: int) -> "FeatureSet":
-        """From dicts; a field that some of them lack (labels of unlabelled examples) is dropped."""
+        """Make a set of dicts; a field that some lack (labels of unlabelled examples) is
+        dropped."""
         fields = [name for name in features[0] if all(name in feature for feature in features)]
         columns = {name: Column.of([feature[name] for feature in features]) for name in fields}
         return cls(columns, num_examples, max_seq_length)
@@ -166,8 +168,12 @@ class FeatureSet:
 
     @property
     def notes(self) -> dict[str, int]:
-        """Counts for the report: features, tokens, the longest, texts cut off at the end, and (of
-        paragraphs cut to the answer's sentence) answers that are not whole in the window."""
+        """Counts for the report: examples, features, tokens, the longest, and examples that were
+        cut.
+
+        Of paragraphs cut to the answer's sentence also the answers that are not whole in the
+        window.
+        """
         truncated = self.columns["truncated"].values
         cut = np.unique(self.columns["example_index"].values[truncated != 0])
         tokens = self.columns["input_ids"].offsets[-1]
@@ -182,7 +188,7 @@ class FeatureSet:
         }
 
     def save(self, path) -> None:
-        """One .npz file, complete or not there."""
+        """Write one .npz file, whole or not at all."""
         arrays = {"num_examples": self.num_examples, "max_seq_length": self.max_seq_length}
         for name, column in self.columns.items():
             arrays[f"{name}/values"] = column.values
@@ -193,7 +199,7 @@ class FeatureSet:
 
     @classmethod
     def load(cls, path) -> "FeatureSet | None":
-        """Load what `save` wrote; None, with a message, where the file is damaged."""
+        """Return the set that `save` wrote; None, with a message, where the file is damaged."""
         try:
             arrays = array_files.read(path)
         except UserError as error:
@@ -207,7 +213,8 @@ class FeatureSet:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """Return the smallest of int8, int16, int32 that holds the values; float32 for floats."""
+    """Return the values as the smallest of int8, int16, int32 that holds them; floats as
+    float32."""
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
@@ -225,11 +232,11 @@ def featurize(
     cache_dir: str | os.PathLike | None = None,
     num_processes: int | None = None,
 ) -> FeatureSet:
-    """Return the features of all examples, in their order; the same for any number of processes.
+    """Return the features of all examples, in order; they do not depend on the number of processes.
 
     Args:
-      cache_dir: where to keep the result and to look for it first; None: nowhere.
-      num_processes: 1 computes here; None: all cores where that is faster.
+      cache_dir: folder that is searched for the result first, and keeps it; None: no folder.
+      num_processes: number of processes, 1: this one; None: all cores if that is faster.
 
     Raises:
       UserError: there are no examples, or `max_seq_length` is too small.
@@ -274,7 +281,7 @@ def _look_for_unknown(features: FeatureSet, tokenizer, name: str) -> None:
 
 
 def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:
-    """Return the hash of everything that decides the features."""
+    """Return a hash of everything that decides the features."""
     digest = hashlib.sha256()
     options = [task.name, task.settings(), max_seq_length]
     code = f"{_own_code(type(task), type(tokenizer))} {splitter_version('en')}"
@@ -286,8 +293,10 @@ def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str
 
 
 class _EncodedBefore:
-    """A tokenizer that knows the ids of some texts already: one call encodes a chunk's texts, by
-    the fast path, and tasks go on asking for one text at a time."""
+    """A tokenizer that knows the ids of some texts already.
+
+    One call encodes all texts of a chunk on the fast path, and tasks still ask for one at a time.
+    """
 
     def __init__(self, tokenizer, texts: list[str]):
         self._tokenizer = tokenizer
@@ -311,7 +320,7 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
     done = 0
     if num_processes is None:
         seconds = 0.0
-        for start, chunk in chunks[:2]:  # the first fills caches, the second tells the speed
+        for start, chunk in chunks[:2]:  # the first fills caches, the second shows the speed
             begun = time.perf_counter()
             features = _features_of_chunk(task, start, chunk, tokenizer, max_seq_length)
             seconds = time.perf_counter() - begun
@@ -329,7 +338,7 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
                     yield features
                     done += 1
         except WorkerDied:
-            # A main script that cannot be imported again (a notebook cell, standard input).
+            # The main script cannot be imported again (a notebook cell, standard input).
             print("featurising in one process: workers could not start", file=sys.stderr)
     for start, chunk in chunks[done:]:
         yield _features_of_chunk(task, start, chunk, tokenizer, max_seq_length)
@@ -348,7 +357,7 @@ def _features_of_chunk(task, start: int, examples: list, tokenizer, max_seq_leng
 
 
 def feature_cache() -> pathlib.Path:
-    """Return folder of featurised data, shared by all runs of a user."""
+    """Return the folder of cached features, which all runs of a user share."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     default = pathlib.Path(base) / "official_bert" / "features"
     return pathlib.Path(os.environ.get("OFFICIAL_BERT_CACHE") or default)
@@ -369,8 +378,10 @@ def _work(chunk) -> FeatureSet:
 
 
 def _own_code(kind: type, pieces: type) -> str:
-    """Hash the code that a class of tasks makes features with, wherever its file is, by a class of
-    tokenisers, in whose folder all is part of it."""
+    """Hash the code that makes features: of a class of tasks and of a class of tokenisers.
+
+    A class of tasks counts with its own files, a tokeniser with all files of its folder.
+    """
     folders = [pathlib.Path(room.__file__).parent for room in (tasks, corpus, tokenization)]
     files = {path for folder in folders for path in folder.rglob("*.py")}
     files |= {pathlib.Path(inspect.getfile(one)) for one in kind.__mro__[:-1]}
@@ -380,7 +391,7 @@ def _own_code(kind: type, pieces: type) -> str:
 
 @functools.cache
 def code_hash(*files: pathlib.Path) -> str:
-    """Hash the code that this process runs, whatever is written to its files meanwhile."""
+    """Hash files of code once in a process, whatever is written to them later."""
     digest = hashlib.sha256()
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -1,17 +1,17 @@
-"""The scores of section 4, from scikit-learn, scipy and seqeval; all on a scale of 0 to 1 (or -1
-to 1).
+"""The scores of section 4, from scikit-learn, scipy and seqeval, from 0 (or -1) to 1.
 
-The libraries are imported when a score is asked for: scikit-learn alone costs a second.
+The libraries are imported on first use, since scikit-learn alone takes a second.
 """
 
 import numpy as np
 
 
 def classification_scores(gold: list, predicted: list, labels: list) -> dict[str, float]:
-    """Return accuracy, f1 (of the second of two labels, the positive one), macro_f1, matthews.
+    """Return accuracy, f1, macro_f1 and matthews.
 
-    `f1` is there for two labels only. A class that is never predicted has precision and F1 zero;
-    one that is neither there nor predicted has no F1 and does not count in the mean.
+    `f1` is only for two labels, of which the second is the positive one. A class that is never
+    predicted has precision and F1 zero; one that is neither in `gold` nor predicted has no F1 and
+    does not count in the mean.
     """
     from sklearn import metrics
 
@@ -45,12 +45,12 @@ def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, fl
 def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Return micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels].
 
-    A label that no example has and no prediction names does not count in macro_f1, as above.
+    A label that neither an example nor a prediction has does not count in macro_f1.
     """
     from sklearn import metrics
 
     columns = np.flatnonzero(np.any(gold, axis=0) | np.any(predicted, axis=0))
-    if not len(columns):  # nothing to find and nothing found
+    if not len(columns):  # no label in any example or prediction
         return {"micro_f1": 0.0, "macro_f1": 0.0, "exact_match": 1.0}
     padded = _padded(gold), _padded(predicted)
 
@@ -67,13 +67,14 @@ def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
 
 
 def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str, float]:
-    """Return precision_at_K, recall_at_K and f1_at_K: of the K labels of each example that are
-    thought likeliest (Lee and Hsiang 2020, "PatentBERT"), counted over all examples.
+    """Return precision_at_K, recall_at_K and f1_at_K of the K likeliest labels of each example.
+
+    They are counted over all examples (Lee and Hsiang 2020, "PatentBERT").
 
     Args:
       gold: 0/1 [examples, labels].
-      ranked: [examples, labels], any numbers that are higher for what is likelier.
-      ks: only those below the number of labels; all labels at once are not a choice.
+      ranked: [examples, labels], numbers that are higher for likelier labels.
+      ks: values of K; only those below the number of labels count.
     """
     order, scores = np.argsort(-ranked, axis=1, kind="stable"), {}
     for k in (k for k in ks if k < gold.shape[1]):
@@ -85,8 +86,7 @@ def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str,
 
 
 def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, float]:
-    """Return entity-level f1, precision and recall (micro), and token accuracy, of IOB tag
-    sequences.
+    """Return f1, precision and recall of entities (micro), and accuracy of tokens, from IOB tags.
 
     seqeval's default mode reads tags as conlleval does: an I- after O or after another type begins
     an entity too.
@@ -96,7 +96,7 @@ def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str
     from seqeval import metrics
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no entity predicted: the scores are 0, which says it
+        warnings.simplefilter("ignore")  # no entity predicted: the scores of 0 say so
         return _floats(
             {
                 "f1": metrics.f1_score(gold, predicted, zero_division=0),
@@ -108,7 +108,7 @@ def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str
 
 
 def tag_accuracy(gold: list[list[str]], predicted: list[list[str]]) -> float:
-    """Share of the words whose tag is right."""
+    """Return the share of words with the right tag."""
     right = [
         truth == answer
         for tags, answers in zip(gold, predicted, strict=True)
@@ -134,7 +134,8 @@ def entity_per_class(gold, predicted) -> dict[str, dict[str, float]]:
 
 
 def confusion(gold: list, predicted: list, labels: list) -> dict:
-    """Return {"labels", "counts": rows of gold labels, columns of predicted ones}."""
+    """Return {"labels", "counts"}; counts have a row for each gold label, a column for each
+    predicted."""
     from sklearn import metrics
 
     counts = metrics.confusion_matrix(gold, predicted, labels=labels)
@@ -142,8 +143,10 @@ def confusion(gold: list, predicted: list, labels: list) -> dict:
 
 
 def per_class(gold, predicted, labels: list) -> dict[str, dict[str, float]]:
-    """Return {label: {"precision", "recall", "f1", "support"}}; for multi-label, of two 0/1
-    arrays."""
+    """Return {label: {"precision", "recall", "f1", "support"}}.
+
+    For multi-label, `gold` and `predicted` are 0/1 arrays.
+    """
     from sklearn import metrics
 
     which = labels
@@ -161,14 +164,14 @@ def _of_class(precision, recall, f1, support) -> dict[str, float]:
 
 
 def _padded(columns: np.ndarray) -> np.ndarray:
-    """With an empty column: scikit-learn reads an array of one column as a task of two classes."""
+    """Add an empty column, since scikit-learn reads a single column as a task of two classes."""
     return np.pad(columns, ((0, 0), (0, 1)))
 
 
 def _matthews(gold: list, predicted: list) -> float:
     from sklearn import metrics
 
-    # One class only on either side: the coefficient's denominator is 0 and it is taken as 0.
+    # With one class on either side the denominator is 0; the coefficient is taken as 0.
     if len(set(gold)) < 2 or len(set(predicted)) < 2:
         return 0.0
     return metrics.matthews_corrcoef(gold, predicted)
@@ -183,7 +186,7 @@ def classification_sums(golds, predicted, positive: str | None) -> dict:
 
     Args:
       golds, predicted: labels as texts.
-      positive: the second of two labels; None where there are others.
+      positive: the second of two labels; None where there are more.
     """
     golds, predicted = np.array(golds), np.array(predicted)
     right = (golds == predicted).astype(np.float64)
@@ -196,16 +199,16 @@ def classification_sums(golds, predicted, positive: str | None) -> dict:
 
 
 def correlation_sums(golds, predicted) -> dict:
-    """Return both correlations of float64 [examples], as `Task.statistics` has them."""
+    """Return both correlations of float64 [examples], in the form of `Task.statistics`."""
     from scipy.stats import rankdata
 
     def sums(x, y):
-        # Centred, so that the sums keep their digits.
+        # Centred values keep the digits of the sums.
         x, y = x - x.mean(), y - y.mean()
         return np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
 
     return {
         "pearson": ("pearson", sums(golds, predicted)),
-        # Ranks among all examples, not anew in every draw: near enough for an interval.
+        # Ranks are among all examples, not drawn anew: near enough for an interval.
         "spearman": ("pearson", sums(rankdata(golds), rankdata(predicted))),
     }

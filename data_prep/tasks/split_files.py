@@ -1,10 +1,9 @@
-"""Splits: files of a folder or single files of the user, rows of TFDS, and a dev split out of the
-training examples, for tasks whose own is too small to tell models apart.
+"""Splits: a folder's files or a user's, rows of TFDS, and dev splits held out of training files.
 
-Training must not have seen what is held out. SST-2's training file holds phrases beside the
-sentences that they stand in, and a pair's text may come back in other pairs. So examples that share
-a text, or five words in a row of one, are kept on one side. (Phrases of fewer words may stand
-inside a training text: they say little of it.)
+Training must not see held-out texts. SST-2's training file holds phrases beside their sentences,
+and a pair's text may recur in other pairs. So examples that share a text, or five consecutive words
+of one, are kept on one side. (Shorter phrases may occur inside a training text: they tell little of
+it.)
 """
 
 import collections
@@ -16,8 +15,8 @@ from data_prep.tasks.files.reading import check_texts, is_held_out, text_hash
 from data_prep.tasks.task import FileTask, MissingFile, find_file
 from official_bert.common.errors import UserError
 
-_RUN = 5  # words in a row
-# Of all examples: a larger group (questions that begin alike) stays in training as a whole.
+_RUN = 5  # consecutive words
+# Share of all examples: a larger group (questions that begin alike) stays in training as a whole.
 _LARGEST_GROUP = 0.01
 
 
@@ -44,11 +43,11 @@ class HoldingOut(FileTask):
         return bool(self.dev_fraction) and not self.reads_tfds and not self._has_dev_file()
 
     def file_of(self, split: str) -> str:
-        """Return the split in whose file the examples of a split are."""
+        """Return the split whose file holds the examples of a split."""
         return "train" if split == "dev" and self.holds_out else split
 
     def _has_dev_file(self) -> bool:
-        # Below a single file there is none.
+        # If data_dir is a single file, no path below it exists.
         paths = (os.path.join(self.data_dir, name) for name in self._usual_names("dev"))
         return bool(self.files["dev"]) or any(map(os.path.isfile, paths))
 
@@ -59,14 +58,14 @@ class HoldingOut(FileTask):
         return split_file(self.data_dir, named, self._usual_names(split), split, other_way)
 
     def _usual_names(self, split: str) -> list[str]:
-        """Return the names that a split's file has where none was given."""
+        """Return the names of a split's file that are tried if none is given."""
         raise NotImplementedError
 
     def _part(self, split: str, units: list, keys: list[str], path: str) -> list:
-        """Return the units of the training file that belong to a split, and tell how many.
+        """Return the units of the training file that belong to a split, and print their number.
 
         Args:
-          keys: of the units; those of one key stay together.
+          keys: key of each unit; units with equal keys stay together.
 
         Raises:
           UserError: all units have the same key.
@@ -87,9 +86,9 @@ class HoldingOut(FileTask):
 
 
 def _held_out(keys: list[str], fraction: float) -> set[str]:
-    """Return the keys whose units are held out: that part of all units, or a little less.
+    """Return the keys whose units are held out: that share of all units, or a little less.
 
-    Hashes of the keys decide. At least one key is held out and one is not; of a single key none.
+    Hashes of the keys decide. At least one key is held out and one is not; a single key is not.
     """
     sizes = collections.Counter(keys)
     order = sorted(sizes, key=text_hash)
@@ -108,9 +107,9 @@ class SplitTask(HoldingOut):
     """A task on tables: train, dev and test files, or one file with a part held out as dev.
 
     Attributes:
-      needed: columns that train and dev have to have beside the wanted ones.
-      optional: columns that are read where they are there.
-      endings: of the usual names of files; each may have .gz behind it.
+      needed: further columns that train and dev must have.
+      optional: columns that are read if they exist.
+      endings: endings of the usual file names; .gz may follow.
     """
 
     needed: tuple[str, ...] = ()
@@ -127,7 +126,7 @@ class SplitTask(HoldingOut):
         self._held_out_texts: dict[tuple[str, str], set[str]] = {}
 
     def table(self, split: str) -> formats.Table:
-        """Find out what the file of a split is."""
+        """Find the format and columns of a split's file."""
         also = {"also": self.needed, "optional": self.optional}
         if split == "test":
             also = {"optional": (*self.needed, *self.optional)}
@@ -135,7 +134,7 @@ class SplitTask(HoldingOut):
         return formats.detect_format(path, self.wanted, **also, names=self.header, hint=self.hint)
 
     def source(self, split: str) -> tuple[str, bool | None]:
-        """Return the file of a split, and whether its held-out rows are wanted (None: all rows)."""
+        """Return a split's file, and whether its held-out rows are wanted (None: all rows)."""
         if split in ("train", "dev") and self.holds_out:
             return self._path("train"), split == "dev"
         return self._path(split), None
@@ -143,13 +142,13 @@ class SplitTask(HoldingOut):
     def rows(
         self, split: str, table: formats.Table, class_column: str = ""
     ) -> Iterator[tuple[int, dict, str]]:
-        """Yield (index, row, what errors call it) of the rows that belong to a split.
+        """Yield (index, row, its name in errors) of the rows that belong to a split.
 
-        Rows of one first text stay on one side.
+        Rows with the same first text stay on one side.
 
         Args:
-          table: of the split.
-          class_column: each class in it is held out by itself; "": all rows together.
+          table: the split's.
+          class_column: the share of each class in this column is held out; "": of all rows.
 
         Raises:
           UserError: a wanted column of a row is not text, or no row is left for the split.
@@ -165,16 +164,16 @@ class SplitTask(HoldingOut):
             raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
 
     def _is_dev(self, path: str, table, class_column: str) -> Callable[[str], bool]:
-        """Return whether a row is held out, by its first text."""
+        """Return a function that tells by a row's first text whether the row is held out."""
         if not class_column or class_column not in table.columns:  # "" may be a column
             return lambda text: is_held_out(text, self.dev_fraction)
         key = path, class_column
-        if key not in self._held_out_texts:  # of both splits, and read once
+        if key not in self._held_out_texts:  # for both splits, so it is read once
             self._held_out_texts[key] = self._of_each_class(table, class_column)
         return self._held_out_texts[key].__contains__
 
     def _of_each_class(self, table, class_column: str) -> set[str]:
-        """Return the first texts that are held out."""
+        """Return the first texts that are held out, a share of each class."""
         classes: dict[str, str] = {}
         for _, row, _ in _checked(table):
             classes.setdefault(row[table.found[0]], str(row.get(class_column)))
@@ -197,8 +196,8 @@ def split_file(data_dir: str, named: str, usual_names, split: str, other_way: st
 
     Args:
       data_dir: a folder, or one file, which is then the training file.
-      named: the name that the user gave, "" for the first of `usual_names` that is there.
-      other_way: what would serve besides naming it, for the message.
+      named: the name that the user gave; "": the first of `usual_names` that exists.
+      other_way: another remedy beside naming it, for the message.
 
     Raises:
       MissingFile: there is none.
@@ -212,17 +211,17 @@ def split_file(data_dir: str, named: str, usual_names, split: str, other_way: st
 
 
 def read_tfds(name: str, split: str, tfds_dir: str, files: str):
-    """Return a split of a TFDS dataset, downloaded and prepared where it is not yet.
+    """Return a split of a TFDS dataset, downloaded and prepared if it is not yet.
 
     Args:
-      name: of dataset and configuration, such as "glue/rte".
-      split: as TFDS calls it; "dev" is also found where TFDS calls it "validation".
+      name: name of dataset and configuration, such as "glue/rte".
+      split: TFDS's name of it; "dev" also finds "validation".
       tfds_dir: TFDS's own data folder, "" for its default.
-      files: what `data_dir` may be set to instead, for the messages.
+      files: description of an alternative for `data_dir`, for the messages.
 
     Returns:
-      rows: iterable of {feature: NumPy value}, in TFDS's order, which is that of a hash.
-      features: TFDS's description of them, which has the names of classes.
+      rows: iterable of {feature: NumPy value}, in TFDS's order, which a hash decides.
+      features: TFDS's description of the features, with the names of classes.
 
     Raises:
       UserError: TFDS is not installed, or cannot get the data.
@@ -233,7 +232,7 @@ def read_tfds(name: str, split: str, tfds_dir: str, files: str):
 
         builder = tfds.builder(name, data_dir=tfds_dir or None)
         builder.download_and_prepare()
-    except Exception as error:  # the network's errors are of many kinds
+    except Exception as error:  # network errors have many types
         reason = (str(error).splitlines() or [""])[0]
         raise UserError(
             f"TFDS could not prepare {name} ({type(error).__name__}: {reason}); "
@@ -250,16 +249,16 @@ def read_tfds(name: str, split: str, tfds_dir: str, files: str):
 
 
 def dev_from_train(examples: list, count: int) -> tuple[list, list]:
-    """Return (training, dev): `count` examples for dev, both in the order given.
+    """Return (train, dev): `count` examples for dev, the others for training, in order.
 
-    Which ones is decided by hashes of their texts: always the same for the same file.
+    Hashes of their texts decide, so the same file always gives the same dev examples.
 
     Args:
       examples: with `text_a` and `text_b`, a text or None.
       count: at least 1.
 
     Raises:
-      UserError: so many cannot be had.
+      UserError: so many cannot be held out.
     """
     groups = _groups(examples)
     largest = max(1, int(_LARGEST_GROUP * len(examples)))
@@ -278,8 +277,9 @@ def dev_from_train(examples: list, count: int) -> tuple[list, list]:
 
 
 def folds(examples: list, count: int) -> list[int]:
-    """For each example the part, from 1 to `count`, that it is in: parts are as large as each
-    other, and what `clusters_of_texts` puts together stays so. Hashes of texts decide.
+    """Return the part, from 1 to `count`, of each example; hashes of texts decide.
+
+    The parts are of nearly equal size; clusters of `clusters_of_texts` stay together.
 
     Raises:
       UserError: there are fewer groups of examples that share a text than parts.
@@ -298,9 +298,11 @@ def folds(examples: list, count: int) -> list[int]:
 
 
 def clusters_of_texts(examples: list) -> list[int]:
-    """For each example the first one that it belongs together with: they share a text, or, single
-    texts, five words in a row (phrases of a sentence). Pairs that share five words of one of their
-    texts ("What is the best way to") would be linked to ever more others.
+    """Return for each example the index of the first example of its cluster.
+
+    Examples of a cluster share a text or, if they are single texts, five consecutive words (phrases
+    of a sentence). For pairs, five words of one text ("What is the best way to") would link ever
+    more others.
     """
     cluster = list(range(len(examples)))
     for group in _groups(examples, _whole_texts_of_pairs):
@@ -310,8 +312,7 @@ def clusters_of_texts(examples: list) -> list[int]:
 
 
 def _groups(examples: list, shared=None) -> list[list[int]]:
-    """Return the indices of examples that belong together, each group and all of them in file
-    order."""
+    """Return groups of examples' indices that belong together, all in file order."""
     shared = shared or _runs
     parent = list(range(len(examples)))
 

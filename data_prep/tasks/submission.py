@@ -1,11 +1,11 @@
-"""The GLUE leaderboard's zip file, and the two averages over GLUE's dev scores.
+"""The GLUE leaderboard's zip file, and two averages over GLUE's dev scores.
 
     python -m data_prep.tasks.submission --runs='runs/glue/*' --output=submission.zip
 
-takes the predictions of finished fine-tuning runs, one of each task, made with
---config.predict_test=true. The diagnostic set is predicted by the MNLI run. The leaderboard takes
-only complete submissions; --allow_missing makes the zip of what there is. The averages are printed
-where all their tasks are there.
+takes the predictions of finished fine-tuning runs, one for each task, made with
+--config.predict_test=true. The MNLI run predicts the diagnostic set. The leaderboard takes only
+complete submissions; --allow_missing zips whatever there is. Each average is printed if all its
+tasks are there.
 """
 
 import os
@@ -43,8 +43,8 @@ PAPER_COLUMNS = (
     ("mrpc", "f1"),
     ("rte", "accuracy"),
 )
-# The leaderboard has nine tasks: WNLI counts, the two MNLI sets and the two metrics of a task are
-# averaged first.
+# The leaderboard has nine tasks: WNLI counts, and the two MNLI sets, or the two metrics of a task,
+# are averaged first.
 LEADERBOARD_TASKS = (
     (("cola", "matthews"),),
     (("sst2", "accuracy"),),
@@ -68,14 +68,14 @@ def paper_average(scores: dict[str, dict[str, float]]) -> float:
 
 
 def leaderboard_average(scores: dict[str, dict[str, float]]) -> float:
-    """Return the leaderboard's score. Raises like `paper_average`."""
+    """Return the leaderboard's score; errors are those of `paper_average`."""
     return _mean(
         [_mean([_score(scores, *column) for column in columns]) for columns in LEADERBOARD_TASKS]
     )
 
 
 def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
-    """Return {task: {metric: score}} of finished fine-tuning runs, as the averages take them.
+    """Return {task: {metric: score}} of finished fine-tuning runs, for the averages.
 
     Raises:
       UserError: a folder is not a finished run, or a task has two.
@@ -92,7 +92,7 @@ def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
 
 
 def find_predictions(runs: list[str]) -> list[str]:
-    """Return the submission files in the folders of fine-tuning runs, those of dev splits left out.
+    """Return the submission files in folders of fine-tuning runs, without those of dev splits.
 
     Raises:
       UserError: a folder is not a finished run, or holds no predictions for a test set.

@@ -1,4 +1,4 @@
-"""Fine-tuning tasks (section 4 of the paper): each one small class with a fixed protocol.
+"""Fine-tuning tasks (section 4 of the paper): each is one small class with a fixed protocol.
 
 A trainer never asks which benchmark it runs. It reads `head` to build the model, calls `examples`
 and `features` to get data, feeds batches, and hands the outputs back to `predictions` and `score`.
@@ -18,12 +18,12 @@ from official_bert.common.files import atomic_write
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """The rows of a user's file and the examples that answer them.
+    """The rows of a user's file, and the examples made of them.
 
     Attributes:
-      rows: (rows, example) in the order of the file: one example may answer several rows, such as
-        the sentences of a document; None answers rows without text.
-      source: the `formats.Table` or `token_lines.TokenLines` that it was found to be.
+      rows: (rows, example) in the order of the file. One example may stand for several rows, such
+        as the sentences of a document; None stands for rows without text.
+      source: the file as a `formats.Table` or `token_lines.TokenLines`.
     """
 
     rows: Iterator[tuple[list[dict], Any]]
@@ -31,31 +31,32 @@ class Inputs:
 
 
 class Task:
-    """One benchmark, or own data. A new task is a subclass in its own file and a registry line.
+    """A benchmark, or own data; a new task is a subclass in its own file and a line of the
+    registry.
 
     Attributes every task has:
       name: registry name.
-      splits: names that `examples` accepts; not every folder holds every one of them.
+      splits: names that `examples` accepts; not every folder has all of them.
       metrics: names of the scores, the main one first.
-      input_fields: what `example(fields)` needs to make an example of a user's text.
-      wanted: names of the columns that hold them in files, and others in their place
+      input_fields: fields that `example(fields)` needs to make an example of a user's text.
+      wanted: names of the columns with these fields in files, and alternatives
         (`formats.detect_format`).
-      header: names of the columns of files that have none in their first line.
-      short_rows: of rows with too few columns, as of `formats.Table.rows`.
-      hint: what a user can do about columns of other names.
-      baseline_is: what the answer of `baseline` does, for a sentence about it.
-      scoring: what the scores count, where a benchmark does it in several ways; for the report.
-      reading_options: options that say how files are read; a fine-tuned model takes others too.
+      header: names of the columns of files without a header.
+      short_rows: see `formats.Table.rows`.
+      hint: advice for files whose columns have other names.
+      baseline_is: predicate about `baseline` for a sentence, such as "answers without a model".
+      scoring: how the scores count, if a benchmark has several ways; for the report.
+      reading_options: options of reading files that a fine-tuned model may be given anew.
       prediction_file: usual name of the file that `write` makes.
-      head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
-        the training data the first time, where the labels are those found there. "answers" names
-        the columns of a table of answers, where the head is an extension's.
-      about_windows: why there is no option `windows`, where there is none.
+      head: {"head", "num_labels", "labels", "problem"} for `official_bert.heads`. It may read the
+        training data the first time, to find the labels. For an extension's head "answers" names
+        the columns of a table of answers.
+      about_windows: why there is no option `windows`, if there is none.
       gold: field of an example with its label, None where that is unknown.
-      whole_batches: whether the loss compares the examples of a batch with each other, so that it
-        is never divided into micro-batches.
+      whole_batches: whether the loss compares the examples of a batch with each other, so that
+        batches are never divided into micro-batches.
       tokenizer: the model's, once `featurize` has it; answers that are texts need it.
-      notes: {split: {what: count}}, filled while reading: what was skipped, and how often.
+      notes: {split: {reason: count}} of what was skipped, filled while files are read.
     """
 
     name = ""
@@ -89,7 +90,7 @@ class Task:
         raise NotImplementedError
 
     def head_on(self, settings: dict, config) -> dict:
-        """Return `head`, with what it takes from the model that a fine-tuning starts from.
+        """Return `head`, with the parts that it takes from the model that fine-tuning starts from.
 
         Args:
           settings: of that model's `model.json`.
@@ -107,7 +108,7 @@ class Task:
 
     @classmethod
     def forward_flops(cls, bert, rows: int, length: int) -> float:
-        """Return the FLOPs of one forward pass of a model for it on [rows, length] tokens.
+        """Return the FLOPs of one forward pass of the task's model on [rows, length] tokens.
 
         Args:
           bert: BertConfig.
@@ -115,25 +116,24 @@ class Task:
         return bert.encoder_flops(rows, length)
 
     def check_training(self, config, bert) -> None:
-        """Raise UserError where a fine-tuning asks for what does not go with the task.
+        """Raise UserError where the options of a fine-tuning do not suit the task.
 
         Args:
           config: FinetuneConfig.
-          bert: BertConfig of the model, None where it is not known yet.
+          bert: BertConfig of the model; None where it is not known yet.
         """
 
     def settings(self) -> dict:
-        """Return the options, as plain data, that make this task again without its data files."""
+        """Return the options that make this task again without its data files, as plain data."""
         raise NotImplementedError
 
     @property
     def reads_tfds(self) -> bool:
-        """Return whether the examples come from TFDS, for want of files."""
+        """Return whether the examples come from TFDS, because no file is named."""
         return False
 
     def examples(self, split: str) -> list:
-        """All examples of a split, in the order of the file. The label is None where there is
-        none.
+        """Return all examples of a split, in the order of the file; unknown labels are None.
 
         Raises:
           UserError: there is no such split, or it cannot be read.
@@ -146,7 +146,7 @@ class Task:
         raise NotImplementedError
 
     def example(self, fields: dict):
-        """One example without label from `{input field: text}`, for prediction on a user's file."""
+        """Return an example without label from {input field: text}, to predict on a user's file."""
         raise NotImplementedError
 
     @property
@@ -158,10 +158,10 @@ class Task:
 
         Args:
           path: a file of any of `formats.FORMATS`; "-" is standard input.
-          format: of them, where the user says it.
+          format: one of them, if the user says it.
 
         Raises:
-          UserError: nothing shows where the texts are, or (while it is read) a row has none.
+          UserError: nothing shows where the texts are, or (later, in reading) a row has none.
         """
         table = formats.detect_format(
             path, self.wanted, names=self.header, texts=True, format=format, hint=self.hint
@@ -169,7 +169,7 @@ class Task:
         return Inputs(self.asked(table), table)
 
     def asked(self, table: formats.Table) -> Iterator[tuple[list[dict], Any]]:
-        """`Inputs.rows` of a table whose wanted columns are the input fields."""
+        """Yield `Inputs.rows` of a table whose wanted columns are the input fields."""
         for number, row in table.rows(self.short_rows, blank_lines=True):
             if row is None:
                 yield [{}], None
@@ -181,32 +181,34 @@ class Task:
             yield [row], None if empty else self.example({"id": row.get("id", number), **fields})
 
     def answers(self, rows: list[dict], prediction: dict) -> list[dict]:
-        """Return the prediction for the example of some rows as an answer to each of them."""
+        """Return an answer for each of some rows, from the prediction for their example."""
         return [prediction]
 
     def features(self, example, tokenizer, max_seq_length: int) -> list[dict]:
-        """One or more (windows) dicts of unpadded lists of ints and of numbers.
+        """Return the features of an example, one or more (windows): dicts of lists and numbers.
 
-        Every dict has `input_ids`, `segment_ids` and `truncated` (1 where text was cut off), the
-        labels of the head where the example has them, and what `predictions` needs to find the way
-        back to the text. `featurize` adds `example_index`.
+        Lists are not padded. Every dict has `input_ids`, `segment_ids` and `truncated` (1 where
+        text was cut off), the head's labels where the example has them, and the places in the text
+        that `predictions` needs. `featurize` adds `example_index`.
         """
         raise NotImplementedError
 
     def predictions(self, examples: list, features, outputs: dict) -> list[dict]:
-        """One plain dict an example.
+        """Return a plain dict for each example.
 
         Args:
-          features: `FeatureSet` or list of feature dicts, several of which may belong to an
-          example.
-          outputs: {output name of the model: array or list with one row a feature}; rows may be
-            longer than the feature (padding), never shorter.
+          features: `FeatureSet` or list of feature dicts, several of which may belong to one
+            example.
+          outputs: {output name of the model: array or list with a row for each feature}; rows may
+            be longer than the feature (padding), never shorter.
         """
         raise NotImplementedError
 
     def tune(self, examples: list, predictions: list[dict]) -> list[dict]:
-        """Chooses what is chosen on dev (SQuAD 2.0's threshold), so that `settings` carries it from
-        here on; returns the predictions decided anew."""
+        """Choose on dev what is chosen there (SQuAD 2.0's threshold), and keep it in `settings`.
+
+        Return the predictions, decided again.
+        """
         return predictions
 
     def score(self, examples: list, predictions: list[dict]) -> dict[str, float]:
@@ -214,15 +216,15 @@ class Task:
         raise NotImplementedError
 
     def baseline(self, train_examples: list, examples: list) -> dict[str, float]:
-        """Return the same metrics for an answer that needs no model: what a score has to beat."""
+        """Return the metrics of an answer that needs no model, which a score has to beat."""
         raise NotImplementedError
 
     def write(self, path, predictions: list[dict]) -> list[str]:
-        """Write the predictions in the benchmark's own format, or as a JSON object a line where it
-        has none; returns the paths written.
+        """Write predictions in the benchmark's format, or as a JSON object a line; return the
+        paths.
 
-        `path` is the file to write, or an existing folder, where it gets its usual name. Formats of
-        several files put the others beside it.
+        `path` is the file to write, or an existing folder for a file with the usual name. Further
+        files of a format are written beside it.
         """
         path = self._output_path(path)
         with atomic_write(path) as file:
@@ -230,21 +232,24 @@ class Task:
         return [path]
 
     def clusters(self, examples: list) -> list:
-        """Return a value for each example; examples with equal values are one cluster and not
-        independent: phrases of a sentence, questions of an article, sentences of a document."""
+        """Return a value for each example; examples with equal values are not independent.
+
+        Examples of such clusters are phrases of a sentence, questions of an article, sentences of a
+        document.
+        """
         return list(range(len(examples)))
 
     def statistics(self, examples: list, predictions: list[dict]) -> dict:
-        """Return what metrics are sums of: {metric: (measure, float64 [examples, k])}.
+        """Return {metric: (measure, float64 [examples, k])} for metrics that are functions of sums.
 
-        The sums over the examples give the metric by its measure, a key of
+        The sums over the examples give the metric through its measure, a key of
         `measures.MEASURES` or of an extension's `measures`. Means of the examples' scores need
         not be here.
         """
         return {}
 
     def analysis(self, examples: list, predictions: list[dict], mistakes: int = 20) -> dict:
-        """Confusion matrix, per-class scores and most confident mistakes, as plain data."""
+        """Return confusion matrix, per-class scores and most confident mistakes, as plain data."""
         return {}
 
     def is_labelled(self, examples: list) -> bool:
@@ -252,7 +257,7 @@ class Task:
         return all(getattr(example, self.gold, None) is not None for example in examples)
 
     def _golds(self, examples: list, what: str = "examples have no labels"):
-        """Return the labels of the examples; UserError where one has none."""
+        """Return the labels of the examples; raise UserError where one has none."""
         golds = [getattr(example, self.gold) for example in examples]
         if any(gold is None for gold in golds):
             raise UserError(f"task {self.name}: these {what} to score against")
@@ -265,21 +270,21 @@ class Task:
 
 
 class FileTask(Task):
-    """A task that reads a file a split."""
+    """A task that reads a file for each split."""
 
     def __init__(
         self, data_dir: str = "", *, train_file: str = "", dev_file: str = "", test_file: str = ""
     ):
         """
         Args:
-          train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
+          train_file, dev_file, test_file: names in `data_dir`, if they are not the usual ones.
         """
         super().__init__(data_dir)
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
 
 
 class TfdsTask(FileTask):
-    """A task that reads TFDS where no file is named."""
+    """A task that reads TFDS if no file is named."""
 
     def __init__(self, data_dir: str = "", *, tfds_dir: str = "", **options):
         """
@@ -295,20 +300,20 @@ class TfdsTask(FileTask):
 
 
 class MissingFile(UserError):
-    """The data folder has no file for a split; most folders do not hold every one."""
+    """The data folder has no file for a split; most folders lack some."""
 
 
 def head_of(kind: str, labels=(), problem: str = "", **more) -> dict:
-    """Return `Task.head` of a head with a number for each label."""
+    """Return a `Task.head` with an output for each label."""
     labels = list(labels)
     return {"head": kind, "num_labels": len(labels), "labels": labels, "problem": problem} | more
 
 
 def label_list(labels) -> list[str]:
-    """Return the labels of an option: a list of them, or names with commas between.
+    """Return the labels of an option: a list, or names with commas between.
 
     Raises:
-      UserError: a label is there twice.
+      UserError: a label occurs twice.
     """
     if isinstance(labels, str):
         labels = [label.strip() for label in labels.split(",") if label.strip()]
@@ -320,7 +325,7 @@ def find_file(data_dir: str, names, what: str) -> str:
     """Return the first of `names` (relative to `data_dir`) that exists.
 
     Raises:
-      MissingFile: none exists; the message lists what was looked for.
+      MissingFile: none exists; the message lists the names that were tried.
     """
     tried = [str(pathlib.Path(data_dir, name)) for name in names]
     for path in tried:
@@ -335,7 +340,7 @@ def find_file(data_dir: str, names, what: str) -> str:
 
 
 def _files_like(folder: str, names) -> list[str]:
-    """Return the files of a folder that end as one of the names does."""
+    """Return the files of a folder with an ending of one of the names."""
     endings = tuple({pathlib.Path(name).suffix for name in names} - {""})
     found = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted(name for name in found if name.endswith(endings))

@@ -1,1 +1,1 @@
-"""Tasks that classify texts or choose among them: GLUE, SWAG, own files."""
+"""Tasks that classify texts or choose among them: GLUE, SWAG, users' own files."""

@@ -1,10 +1,9 @@
-"""GLUE (section 4.1): nine tasks and the diagnostic set, from the official TSV folders or from
-TFDS.
+"""GLUE (section 4.1): nine tasks and the diagnostic set, from official TSV folders or TFDS.
 
-All sources give identical examples: texts as they stand in the files, indices counted in file
-order, label words as the submission files need them. MRPC may be Microsoft's own files too, as GLUE
-cuts them (GLUE's terms keep its own from being passed on): msr_paraphrase_train.txt and
-msr_paraphrase_test.txt, and GLUE's list of the pairs of its dev set, dev_ids.tsv.
+All sources give identical examples: texts as in the files, indices counted in file order, label
+words as the submission files need them. MRPC may be read from Microsoft's own files too
+(msr_paraphrase_train.txt, msr_paraphrase_test.txt) with GLUE's list of its dev pairs, dev_ids.tsv;
+GLUE's terms do not let others pass its own files on.
 """
 
 import dataclasses
@@ -38,10 +37,11 @@ _ZERO_ONE = ("0", "1")
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
-    """One row of the table below.
+    """A row of the table below.
 
-    `columns`: of the TSV; `fields`: of TFDS, in the same order. `labels`: in TFDS's order, which
-    is the order of the model's outputs; none for regression. `metrics`: the paper's first.
+    `columns`: names in the TSV; `fields`: names in TFDS, in the same order. `labels`: in TFDS's
+    order, which is the order of the model's outputs; empty for regression. `metrics`: the paper's
+    first.
     """
 
     folder: str
@@ -99,7 +99,7 @@ _OTHER_COLUMNS = (
 
 
 class Glue(TfdsTask, SequenceClassification):
-    """One of the nine. MNLI also has the mismatched sets and the diagnostic set ("ax")."""
+    """One of the nine tasks; MNLI also has the mismatched sets and the diagnostic set ("ax")."""
 
     hint = _OTHER_COLUMNS
 
@@ -139,15 +139,14 @@ class Glue(TfdsTask, SequenceClassification):
         return list(self.spec.labels)
 
     def _read_split(self, split: str) -> list[TextExample]:
-        """Read a split; `id` is "split/index", the index counted from 0 in the order of the
-        file."""
+        """Read a split; `id` is "split/index", with the index in file order from 0."""
         rows = self._tfds_rows(split) if self.reads_tfds else self._tsv_rows(split)
         return [
             TextExample(f"{split}/{index}", *texts, label=label) for index, texts, label in rows
         ]
 
     def write(self, path, predictions) -> list[str]:
-        """Return the leaderboard's format: a TSV with the columns index and prediction.
+        """Write the leaderboard's format: a TSV with the columns index and prediction.
 
         In a folder, files get the leaderboard's names, MNLI's by split (see `submission.py`).
         """
@@ -191,7 +190,7 @@ class Glue(TfdsTask, SequenceClassification):
                 yield index, *entry
 
     def _complete_rows(self, table: formats.Table, split: str):
-        # The official QQP files hold a few broken lines, which TFDS leaves out too but counts.
+        # The official QQP files hold a few broken lines; TFDS skips them too, but counts them.
         skipped = 0
         for entry in table.rows(self.short_rows):
             skipped += entry[1] is None
@@ -240,7 +239,7 @@ class Glue(TfdsTask, SequenceClassification):
             found.append((int(row["idx"]), texts, label))
         found.sort(key=lambda entry: entry[0])
         if self.task == "mrpc":
-            # Its train and dev rows are numbered in the file that both were once cut from.
+            # Its train and dev rows have numbers of the one file that both were cut from.
             found = [(index, *entry[1:]) for index, entry in enumerate(found)]
         return found
 
@@ -267,7 +266,7 @@ def _microsofts_rows(path: str, split: str, columns: tuple[str, ...]) -> Iterato
     """Yield the rows of a split in the order of the file, as `formats.Table.rows`.
 
     Raises:
-      UserError: dev_ids.tsv is not beside the training file, or names a pair that is not in it.
+      UserError: dev_ids.tsv is not beside the training file, or names a pair that is not there.
     """
     table = formats.detect_format(path, ((*columns, *_IDS),)).rows()
     if split == "test":

@@ -1,4 +1,4 @@
-"""One label, several labels or a number for one or two texts: what GLUE and own data share.
+"""Classes or a number for one or two texts: the common part of GLUE and own data.
 
 Section 4.1 of the paper: the final vector of [CLS] feeds one new layer. Subclasses read the files;
 everything from features to scores is here.
@@ -29,8 +29,9 @@ METRICS = {
 
 @dataclasses.dataclass(frozen=True)
 class TextExample:
-    """One or two texts. `label`: a str, a tuple of str (multi-label), a float, or None
-    (unknown).
+    """One or two texts, and their label.
+
+    `label` is a str, a tuple of str (multi-label), a float, or None (unknown).
     """
 
     id: str
@@ -40,7 +41,7 @@ class TextExample:
 
 
 class Classification(FileTask):
-    """Predictions and scores by labels; a subclass gives `labels` and the features."""
+    """Predictions and scores by labels; a subclass defines `labels` and the features."""
 
     prediction_file = "predictions.tsv"
     baseline_is = "gives every text the same answer"
@@ -52,8 +53,8 @@ class Classification(FileTask):
         raise NotImplementedError
 
     def predictions(self, examples, features, outputs) -> list[dict]:
-        """Return `label` and `probabilities` (of each label), or `labels` (multi-label), or
-        `value`."""
+        """Return `label` and `probabilities`, or `labels` (multi-label), or `value`, of each
+        example."""
         logits = np.asarray(outputs["logits"], np.float64)
         if len(logits) != len(examples):
             raise ValueError(f"{len(logits)} rows of logits for {len(examples)} examples")
@@ -81,8 +82,11 @@ class Classification(FileTask):
         return scores
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """Return the most frequent training label; the training mean; for several labels, those
-        that more than half of the training examples have (or the most frequent one)."""
+        """Return the scores of the most frequent training label, or of the training mean.
+
+        Multi-label: of the labels that more than half of the training examples have (or of the most
+        frequent).
+        """
         golds = [example.label for example in train_examples if example.label is not None]
         if self.problem == "regression":
             answer = {"value": float(np.mean(golds))}
@@ -100,14 +104,15 @@ class Classification(FileTask):
         return self.score(examples, [answer] * len(examples))
 
     def write(self, path, predictions) -> list[str]:
-        """Return a TSV with the columns id, then label(s) and one probability a label, or the
+        """Write a TSV with the columns id, label(s) and a probability for each label, or the
         value."""
         kind = {"regression": "value", "multi_label": "labels"}.get(self.problem, "label")
         return write_answers(self._output_path(path), kind, self.head["labels"], predictions)
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        """Return {"confusion" (single label), "per_class", "mistakes": most confident (or largest)
-        first}.
+        """Return {"confusion" (single label), "per_class", "mistakes"}.
+
+        The most confident (or largest) mistakes come first.
         """
         gold, predicted = self._gold_and_predicted(examples, predictions)
         found = {"mistakes": self._mistakes(examples, predictions, mistakes)}
@@ -123,7 +128,7 @@ class Classification(FileTask):
             if self.problem == "regression":
                 answer, size = prediction["value"], abs(prediction["value"] - example.label)
             elif self.problem == "multi_label":
-                # The label it is most wrongly sure about.
+                # The label with the most confident mistake.
                 truth = self._label_ids(example.label)
                 gaps = np.abs(np.subtract(prediction["probabilities"], truth))
                 answer, size = prediction["labels"], float(np.max(gaps))
@@ -142,7 +147,7 @@ class Classification(FileTask):
         ]
 
     def _told(self, example, answer) -> dict:
-        """Return the fields that show a mistake."""
+        """Return the fields of a mistake for the report."""
         text = "\n".join(self.texts(example))
         return {"text": text, "gold": example.label, "predicted": answer}
 
@@ -168,7 +173,7 @@ class Classification(FileTask):
 
 
 class SequenceClassification(Classification):
-    """One or two texts in; a subclass gives `labels` and `_read_split`."""
+    """Classification of one or two texts; a subclass defines `labels` and `_read_split`."""
 
     truncation = "head"
 
@@ -186,14 +191,14 @@ class SequenceClassification(Classification):
     ):
         """
         Args:
-          dev_from_train: evaluate on so many examples of the training file, which are not trained
+          dev_from_train: evaluate on this many examples of the training file, which are not trained
             on, whether there is a dev file or not.
-          folds, fold: evaluate on this one of so many parts of all labelled examples, train's and
-            dev's (where there is a dev file), and train on the others; examples that share a text
-            are in one part. 0: as the files are.
-          windows: read what is longer than max_seq_length in at most so many windows of that
+          folds, fold: divide all labelled examples, of train and of dev (if there is a dev file),
+            into this many parts; evaluate on part `fold` and train on the others. Examples that
+            share a text are in one part. 0: as the files are.
+          windows: read a text longer than max_seq_length in at most this many windows of that
             length, of a pair the longer text beside the other one; 0: cut it.
-          window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
+          window_pooling: how the windows' vectors are pooled: "mean", "max" or "first_last", the
             mean of the first and the last.
           window_overlap: tokens that a window shares with the one before it.
         """
@@ -248,8 +253,10 @@ class SequenceClassification(Classification):
         return {name: getattr(self, name) for name in names if self.windows}
 
     def _number(self, value, where: str) -> float:
-        """Return the number that a label is, of those that float32 has; UserError where it is
-        none."""
+        """Return a label as a number of float32's range.
+
+        Raise UserError where it is not one.
+        """
         try:
             found = float(value)
         except (TypeError, ValueError, OverflowError):
@@ -263,12 +270,15 @@ class SequenceClassification(Classification):
         return TextExample(str(fields.get("id", "")), text_a, text_b[0] if text_b else None)
 
     def texts(self, example: TextExample) -> list[str]:
-        """Return the texts that `features` will tokenise; `featurize` tokenises many at once."""
+        """Return the texts that `features` will tokenise, so that `featurize` can do many at
+        once."""
         return [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
 
     def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """Return one row, or lists of as many windows as may be; those behind a text's end are
-        empty."""
+        """Return one feature; with windows its lists hold one list for each window that may be.
+
+        Windows behind a text's end are empty.
+        """
         first, *second = (tokenizer.encode(text) for text in self.texts(example))
         how = tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
         if self.windows:
@@ -296,13 +306,12 @@ class SequenceClassification(Classification):
         return {metric: found[metric] for metric in self.metrics if metric in found}
 
     def clusters(self, examples: list) -> list:
-        """Return examples that share a text; of single texts also those that share five words in a
-        row."""
+        """Cluster examples that share a text or, if single texts, five consecutive words."""
         return split_files.clusters_of_texts(examples)
 
 
 def write_answers(path: str, kind: str, labels: list[str], predictions: list[dict]) -> list[str]:
-    """Write a TSV with the columns id, `kind` and a probability for each label."""
+    """Write a TSV with the columns id, `kind`, and a probability for each label."""
     with atomic_write(path) as file:
         names = [f"probability_{_one_field(label)}" for label in labels]
         file.write("\t".join(["id", kind, *names]) + "\n")

@@ -1,7 +1,7 @@
-"""SWAG (section 4.4) and other multiple-choice tasks: find the right ending.
+"""SWAG (section 4.4) and other multiple-choice tasks: find the right ending of a text.
 
-Each choice is a sequence of its own, `[CLS] sentence A [SEP] ending [SEP]`; a vector V dotted with
-each pooled output scores them.
+Each choice is a sequence, `[CLS] sentence A [SEP] ending [SEP]`; the dot product of a vector V with
+its pooled output is its score.
 """
 
 import dataclasses
@@ -15,8 +15,9 @@ from official_bert.tokenization import sequences
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceExample:
-    """`context`: sentence A; `endings`: sentence B of each choice; `label`: index of the right
-    one.
+    """A context with its possible endings.
+
+    `context`: sentence A; `endings`: sentence B of each choice; `label`: index of the right one.
     """
 
     id: str
@@ -76,7 +77,7 @@ class Swag(SplitTask, Classification):
         return [example.context, *example.endings]
 
     def features(self, example: ChoiceExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """Return one feature, whose lists hold one list a choice."""
+        """Return one feature, whose lists hold a list for each choice."""
         context = tokenizer.encode(example.context)
         choices = [
             sequences.pack(tokenizer, context, tokenizer.encode(ending), max_seq_length)
@@ -117,15 +118,16 @@ class Swag(SplitTask, Classification):
 
 
 class Codah(Swag):
-    """CODAH's TSV without header: category, prompt, four endings, label; dev is held out by
-    prompt.
+    """CODAH's TSV without header: category, prompt, four endings, label.
+
+    The dev split is held out by prompt.
     """
 
     def __init__(self, data_dir: str = "", *, dev_fraction: float = 0.2):
         """
         Args:
           data_dir: the folder of full_data.tsv.
-          dev_fraction: the part held out; CODAH itself is used with five folds.
+          dev_fraction: the share held out; CODAH itself is evaluated with five folds.
         """
         super().__init__(data_dir, train_file="full_data.tsv", dev_fraction=dev_fraction)
         self.input_fields = ("sent1", *self.ending_columns)

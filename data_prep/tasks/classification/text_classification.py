@@ -1,4 +1,4 @@
-"""The user's own texts: one or two text columns of a TSV, CSV or JSONL file, and a label column.
+"""Users' own texts: one or two text columns of a TSV, CSV or JSONL file, and a label column.
 
 The label is a class, several classes (`problem="multi_label"`) or a number
 (`problem="regression"`).
@@ -21,7 +21,7 @@ from official_bert.common.errors import UserError, check_choice, check_once, fir
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
 
-# Column names that say by themselves what the texts are, tried in this order.
+# Usual names of text columns, tried in this order.
 _USUAL_COLUMNS = (
     ("text",),
     ("premise", "hypothesis"),
@@ -35,8 +35,8 @@ _USUAL_COLUMNS = (
 
 _NO_LABELS = (list, dict, bytes)
 _SEPARATORS = re.compile(r"[,;|\s]+")  # between the places of a vector in one cell
-_UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
-# How a vector of several labels says of each whether the row has it.
+_UNKNOWN = "-1"  # the mark of Hugging Face's `datasets` for rows without a label
+# Values with which a vector says of each label whether the row has it.
 _BITS = {"0": 0, "0.": 0, "0.0": 0, "false": 0, "1": 1, "1.": 1, "1.0": 1, "true": 1}
 _HINT = (
     ". --task_options.text_column= names another (and text_b_column, label_column: several with "
@@ -46,7 +46,7 @@ _HINT = (
 
 
 class TextClassification(SplitTask, SequenceClassification):
-    """Named columns in, labels out."""
+    """Classification of texts in named columns."""
 
     hint = _HINT
     reading_options = (
@@ -74,25 +74,26 @@ class TextClassification(SplitTask, SequenceClassification):
         Args:
           text_column, text_b_column: names of the text columns; by default the usual names ("text",
             "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
-          label_column: name of the label column, or of several with commas between, which say of
-            each label with 1 and 0 whether a row has it (multi-label). The test file may lack it.
-          columns: the names of all columns, a list or with commas between, where the files have no
+          label_column: name of the label column, or names of several with commas between, which say
+            with 1 and 0 whether a row has each label (multi-label). The test file may lack it.
+          columns: the names of all columns, a list or with commas between, if the files have no
             header.
           labels: the classes, in order, a list or names with commas between; empty: those found in
-            the training file, sorted. Where rows are vectors of 0 and 1, the names of their places.
-          label_names: what numbers in place of labels stand for (`ClassLabel` of Hugging Face's
-            `datasets`), from 0; "labels": `labels`, where they are given.
+            the training file, sorted. For rows that are vectors of 0 and 1, the labels of their
+            places.
+          label_names: names of the numbers, from 0, that stand in place of labels (`ClassLabel` of
+            Hugging Face's `datasets`); "labels": `labels`, if they are given.
           problem: "single_label", "multi_label" or "regression".
-          label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
-          truncation: what is kept of a text too long: "head", "tail" or "head+tail".
-          stratify: hold out dev_fraction of each class, and of two texts one (single_label); false:
-            of all rows together, which may leave a rare class out of dev.
+          label_separator: text between the labels of a row (multi-label; JSONL may hold a list).
+          truncation: part of a too long text that is kept: "head", "tail" or "head+tail".
+          stratify: hold out dev_fraction of each class (single_label), one row of a class of two;
+            false: of all rows together, which may leave a rare class out of dev.
         """
         super().__init__(data_dir, **options)
         if self.dev_fraction and self.dev_from_train:
             raise UserError("dev_fraction and dev_from_train are both set; choose one")
         if self.folds:
-            self.dev_fraction = 0.0  # the folds are of all examples
+            self.dev_fraction = 0.0  # folds divide all examples
         check_choice("problem", problem, METRICS)
         check_choice("truncation", truncation, sequences.TRUNCATIONS)
         if text_b_column and not text_column:
@@ -112,7 +113,7 @@ class TextClassification(SplitTask, SequenceClassification):
             )
         labels = columns if len(columns) > 1 else labels
         self.needed = tuple(columns)
-        self._vectors: dict[str, bool] = {}  # whether the labels of a file are
+        self._vectors: dict[str, bool] = {}  # {file: whether its labels are vectors}
         self.problem, self.truncation = problem, truncation
         self.metrics = METRICS[problem]
         self._class_column = label_column if stratify and problem == "single_label" else ""
@@ -141,7 +142,7 @@ class TextClassification(SplitTask, SequenceClassification):
             "label_column": self.label_column,
             "columns": list(self.header),
             "labels": list(self.labels),
-            # Found labels are sorted, so they say nothing about numbers.
+            # Labels that were found are sorted, so their order tells nothing about numbers.
             "label_names": list(self._label_names),
             "problem": self.problem,
             "label_separator": self.label_separator,
@@ -150,11 +151,11 @@ class TextClassification(SplitTask, SequenceClassification):
         }
 
     def _read_split(self, split: str) -> list[TextExample]:
-        """Return the rows of a file, or their part of it.
+        """Return the examples of a split: the rows of a file, or a part of them.
 
         Raises:
           UserError: no file, a missing column, a wrong number of columns, a row without text or
-            label, a label that training does not have; with file and line.
+            label, or a label that training lacks; the message has file and line.
         """
         known = None if self.problem == "regression" else set(self.labels)
         table, examples = self.table(split), []
@@ -174,8 +175,7 @@ class TextClassification(SplitTask, SequenceClassification):
         return examples
 
     def _tell(self, split: str, examples: list[TextExample]) -> None:
-        """Tell what a look at the first rows does not show: what is held out, and a label's
-        rows."""
+        """Print what the first rows do not show: the number held out, and rows of each label."""
         path, held_out = self.source(split)
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
@@ -219,7 +219,7 @@ class TextClassification(SplitTask, SequenceClassification):
         return sorted(found)
 
     def _check_single(self, found: set[str], path: str) -> None:
-        # "food,news" beside "food" is a row of two labels, not a class of its own.
+        # "food,news" beside "food" is two labels of a row, not one class.
         for label in sorted(found):
             parts = [part.strip() for part in label.split(self.label_separator or ",")]
             if len(parts) > 1 and not found.isdisjoint(parts):
@@ -233,7 +233,7 @@ class TextClassification(SplitTask, SequenceClassification):
             raise UserError(f"{path}: {self._vector(vectors[0], ())}")
 
     def _label(self, row: dict, table: formats.Table, where: str, needed: bool = True):
-        """Return the label of a row; None where it has none, as in a test file."""
+        """Return the label of a row; None where it has none, as in test files."""
         if missing := [name for name in self.needed if name not in row]:
             raise UserError(f"{where}: no {first_of(missing, 6)}; it has {first_of(row, 20)}")
         if "_task_hash" in row and row.get("answer", "accept") != "accept":  # of Prodigy
@@ -281,7 +281,7 @@ class TextClassification(SplitTask, SequenceClassification):
         return labels[0]
 
     def _parts(self, row: dict, where: str) -> list:
-        """Return what a row has in place of labels, each of them by itself."""
+        """Return a row's entries in place of labels, one by one."""
         if len(self.needed) > 1:
             return [row[name] for name in self.needed]
         value, several = row[self.label_column], self.problem == "multi_label"
@@ -305,8 +305,10 @@ class TextClassification(SplitTask, SequenceClassification):
         return parts
 
     def _are_vectors(self, table: formats.Table) -> bool:
-        """Return whether all rows of a file are 0 and 1 alone, and of one length: indices differ in
-        number, and none stands twice in a row."""
+        """Return whether all rows of a file are vectors of 0 and 1, of one length.
+
+        Rows of indices differ in length, and hold no number twice.
+        """
         if table.path not in self._vectors:
             lengths = set()
             for number, row in table.rows():
@@ -339,13 +341,13 @@ class TextClassification(SplitTask, SequenceClassification):
 
 
 def _bits(parts: Sequence) -> list[int] | None:
-    """Return the numbers of a vector of 0 and 1; None where it is none."""
+    """Return the numbers of a vector of 0 and 1; None for anything else."""
     found = [_BITS.get(str(part).strip().lower()) for part in parts]
     return None if None in found else found
 
 
 def _is(value, texts: tuple[str, ...]) -> bool:
-    """Return whether a cell is one of the texts or empty, as None and NaN of pandas are."""
+    """Return whether a cell is one of the texts, or empty as None and NaN of pandas are."""
     return value is None or value != value or str(value).strip() in texts
 
 
@@ -357,7 +359,7 @@ def _meant(label: str) -> float | str:
 
 
 def _named(label: str, names) -> str:
-    """Return the name of a label that is a number, where none is called so."""
+    """Return the name of a label that is a number, unless a name is itself that number."""
     number = label.removesuffix(".0")  # pandas makes numbers so, where one is missing
     is_number = number.isdecimal() and label not in names and int(number) < len(names)
     return names[int(number)] if is_number else label

@@ -1,9 +1,9 @@
-"""The format of a file, found before it is read, and the columns that a task needs.
+"""The detection of a file's format and columns, before the file is read.
 
-Every file that finetune, evaluate, predict and the tasks are given comes through `detect_format`.
-It decides by the file's beginning, not by its name alone: the format, whether the first line is a
-header, and which columns hold what is wanted. One line says what it decided. A question that it
-cannot decide is an error that names the option.
+Every file for finetune, evaluate, predict and the tasks goes through `detect_format`. From the
+file's beginning, not from its name alone, it decides the format, whether the first line is a
+header, and which columns are wanted. One line says what it decided. Where it cannot decide, the
+error names the option that does.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
 _MOST_NAMED, _MOST_LISTED = 8, 30  # columns
 _MOST_ABOVE = 20  # lines in which a header is looked for
-# How files begin whose columns no option can name.
+# Beginnings of files that are not tables -> what they are.
 _NO_TABLE = {
     **dict.fromkeys(
         ("<!doctype html", "<html", "<table"),
@@ -48,20 +48,20 @@ _said: set[str] = set()
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """The format, columns and lines that a file was found to have.
+    """A file's format, columns and lines, as they were detected.
 
     Attributes:
       path: the file, "-" for standard input.
       format: of FORMATS.
       columns: the names of all columns; of JSON, those of the first rows.
-      found: the wanted columns, in the order in which they were wanted.
-      lines: those of a text file.
+      found: the wanted columns, in the wanted order.
+      lines: the lines of a text file.
       header: whether the first line names the columns.
-      delimiter: what stands between them.
-      also: columns that had to be there beside the wanted ones.
-      optional: columns that are read where they are there; None: not known here.
+      delimiter: the text between columns.
+      also: further columns that had to be there.
+      optional: columns that are read if they exist; None: not known here.
       kept: the rows of JSON that is one value.
-      class_names: {column: the names that its numbers stand for}, where the file has them.
+      class_names: {column: names of its numbers}, if the file has them.
     """
 
     path: str
@@ -97,7 +97,7 @@ class Table:
         return f"{told}; ignored: {first_of(others, _MOST_NAMED)}"
 
     def where(self, number: int) -> str:
-        """Return the name of a row in errors."""
+        """Return a row's name for errors."""
         return f"{self.name} {'object' if self.format == 'json' else 'line'} {number}"
 
     def rows(
@@ -106,11 +106,12 @@ class Table:
         """Yield (line number, {column: value}) of each row.
 
         Args:
-          short_rows: of a row with too few columns, "error" or "none": None in its place.
-          blank_lines: whether None stands for a blank line of JSON Lines; else it is left out.
+          short_rows: a row with too few columns is an "error", or is None ("none").
+          blank_lines: whether a blank line of JSON Lines gives None; else it is left out.
 
         Raises:
-          UserError: a row lacks a wanted column or has another number of columns, or there is none.
+          UserError: a row lacks a wanted column or has a wrong number of columns, or no row is
+            there.
         """
         count = 0
         for number, row in self._rows(short_rows):
@@ -168,25 +169,24 @@ def detect_format(
     hint: str = "",
     lines: reading.Lines | None = None,
 ) -> Table:
-    """Detect what a file is by its beginning, and which columns hold what is wanted.
+    """Detect by a file's beginning what it is, and which of its columns are wanted.
 
     Args:
       path: a file; "-" is standard input.
-      wanted: columns, and others in their place: the first tuple whose names are all there counts.
-      also: columns that have to be there too.
-      optional: all others that are read, where they are there; None: any may be. "id" is no
-        question.
-      names: what the columns are called where the first line is not a header.
-      texts: whether the wanted texts alone will do, without a header: a text a line, or several
-        with tabs between.
-      format: of FORMATS but "conll", where the user says it.
-      what: the question where none of several wanted ones is there.
-      hint: what a user can do about columns of other names, for the messages.
-      lines: those of the file, where they are open already.
+      wanted: alternatives of columns; the first tuple whose names all exist counts.
+      also: further columns that must exist.
+      optional: all other columns that are read if they exist, beside "id"; None: any may be read.
+      names: names of the columns if the first line is not a header.
+      texts: whether the file may hold the wanted texts alone, without a header: a text a line, or
+        several with tabs between.
+      format: of FORMATS but "conll", if the user says it.
+      what: question for the message if no alternative exists.
+      hint: advice for files whose columns have other names, for the messages.
+      lines: the file's, if they are open already.
 
     Raises:
-      UserError: there is no such file, it cannot be read, the wanted columns are not there, or
-        nothing shows which they are.
+      UserError: there is no such file, it cannot be read, or the wanted columns do not exist or
+        cannot be told.
     """
     read = {"also": also, "optional": optional}
     if path != "-" and parquet_files.is_parquet(path):
@@ -213,7 +213,7 @@ def detect_format(
 
 
 def said(table: Table | str):
-    """Return `table`, or a line about one, after it was printed, once a process."""
+    """Print a table's description, or a line about one, once a process; return the argument."""
     if str(table) not in _said:
         _said.add(str(table))
         print(table, file=sys.stderr)
@@ -221,15 +221,14 @@ def said(table: Table | str):
 
 
 def ending(path: str) -> str:
-    """Return the ending of a name, without that of a compressed file: "tsv"."""
+    """Return the ending of a file name, such as "tsv", without that of packed files."""
     for suffix in _COMPRESSED:
         path = path.removesuffix(suffix)
     return path.rpartition(".")[2].lower() if "." in path else ""
 
 
 def json_format(lines: reading.Lines, path: str) -> str:
-    """Return "jsonl" (an object a line), "json" (one value) or "" by the first lines and the
-    name."""
+    """Return "jsonl" (an object a line), "json" (one value) or "", by first lines and name."""
     given = [line.strip() for line in lines.first if line.strip()]
     first, named = given[0] if given else "", ending(path)
     if named in ("jsonl", "ndjson"):
@@ -244,7 +243,7 @@ def json_format(lines: reading.Lines, path: str) -> str:
     except RecursionError:
         return "jsonl"
     except ValueError:
-        # The first line of a value that goes on, or a row that is damaged.
+        # The first line of a longer value, or a damaged row.
         return "jsonl" if named != "json" and first.endswith("}") else "json"
     if not isinstance(value, dict):
         return "json"
@@ -265,7 +264,7 @@ def _columns_of(lines: reading.Lines, kept) -> tuple[str, ...]:
 
 
 class _Some(list):
-    """Lines of a file."""
+    """Some lines of a file, with its name."""
 
     def __init__(self, name, lines):
         super().__init__(lines)
@@ -273,8 +272,10 @@ class _Some(list):
 
 
 def _wanted_of(columns, wanted, also, where: str, what: str, hint: str) -> tuple[str, ...]:
-    """Return the first of the wanted tuples whose names are all there, and what is wanted beside
-    it."""
+    """Return the first alternative whose columns all exist.
+
+    Raise UserError where there is none, or a column of `also` is missing.
+    """
     found = _first_there(columns, wanted)
     if "data" in columns and {"annotations", "predictions", "completions"} & set(columns):
         hint = _LABEL_STUDIO
@@ -326,19 +327,19 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
                 return table(delimiter, header, True)
         if not names and (not texts or kind in _DELIMITERS):
             _check_above(lines, _DELIMITERS.get(kind, "\t,;|"), wanted)
-        # Where texts alone will do, a comma is a comma.
+        # In a file of texts alone a comma is text.
         likely = {"csv": ",;"}.get(kind, "\t") if texts else _DELIMITERS.get(kind, "\t,;|")
         for delimiter in likely if names else "":
             if len(_first_values(lines, delimiter)) == len(names):
                 return table(delimiter, names, False)
-    # None names what is wanted: what cuts the first line into most is what stands between them.
+    # No line names the wanted columns: the delimiter is the one that gives the most columns.
     cut = {delimiter: _first_values(lines, delimiter) for delimiter in _DELIMITERS.get(kind, "\t")}
     delimiter, values = max(cut.items(), key=lambda item: len(item[1]))
     if texts:
         (*_, fields) = wanted
         if len(fields) > 1 and len(first.split("\t")) == len(fields):
             cells = _first_values(lines, "\t")
-            if set(cells) & set(itertools.chain(*wanted)):  # a header, with a name that is wrong
+            if set(cells) & set(itertools.chain(*wanted)):  # a header with a wrong name
                 _wanted_of(cells, (fields,), (), f"{lines.name} line 1", what, hint)
             return table("\t", fields, False, fields)
         if len(fields) == 1 and (kind == "lines" or not _looks_like_a_table(lines, kind)):
@@ -355,7 +356,7 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
 
 
 def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:
-    """Raise UserError where a title, or Excel's "sep=;", stands above the header."""
+    """Raise UserError where a title, or Excel's "sep=;", is above the header."""
     above = next(filter(str.strip, lines.first), "")
     for place in range(1, min(_MOST_ABOVE, len(lines.first))):
         values = (_first_values(lines, one, place) for one in delimiters)
@@ -368,7 +369,7 @@ def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:
 
 
 def _first_values(lines: reading.Lines, delimiter: str, begin: int = 0) -> list[str]:
-    """Return the values of the first row from a line on; none where they cannot be read so."""
+    """Return the values of the first row from a line on; [] where they cannot be read."""
     begin = next((i for i, line in enumerate(lines.first) if i >= begin and line.strip()), 0)
     quoted = delimiter != "\t" or lines.first[begin].startswith('"')
     numbered = list(enumerate(lines.first[begin:], begin + 1))
@@ -376,7 +377,7 @@ def _first_values(lines: reading.Lines, delimiter: str, begin: int = 0) -> list[
         values = next(reading.split_values(numbered, lines.name, delimiter, quoted))[1]
     except (UserError, StopIteration):
         return []
-    # Spreadsheets write columns of nothing; a single one is a table's index.
+    # Spreadsheets write empty columns; a single one is a table's index.
     several = values.count("") > 1
     return [
         value or (f"column {place}" if several else "") for place, value in enumerate(values, 1)
@@ -388,11 +389,11 @@ def _tabs_are_quoted(lines: reading.Lines) -> bool:
 
 
 def _looks_like_a_table(lines: reading.Lines, kind: str) -> bool:
-    """Return whether lines that begin with no header known may be rows all the same."""
+    """Return whether lines without a known header may still be rows."""
     if kind in TOKENS or kind == "csv":
         return True
     given = [line.strip() for line in lines.first if line.strip()]
     tabs = {line.count("\t") for line in given}
-    if kind == "tsv" and tabs == {0}:  # one word above texts is a column's name
+    if kind == "tsv" and tabs == {0}:  # a single word above texts names a column
         return bool(re.fullmatch(r"\w+", given[0])) and {" " in one for one in given[1:]} == {True}
     return kind == "tsv" or (len(tabs) == 1 and tabs != {0})

@@ -1,9 +1,9 @@
-"""Rows of tables from disk, with errors that name file and line; `formats` says what a file is.
+"""Rows of tables from files, with errors that name file and line; `formats` detects formats.
 
 TSV files are read without quoting, as all GLUE files must be (MRPC holds bare `"`), unless they are
-quoted throughout, as pandas writes them; CSV files with the usual quoting. JSON is an object a
-line, an array of objects, {"data": array}, or columns: {name: values}, as Hugging Face's `datasets`
-and pandas write it. Packed files are unpacked on the way.
+quoted throughout, as pandas writes them. CSV files have the usual quoting. JSON is an object a
+line, an array of objects, {"data": array}, or columns, {name: values}, as Hugging Face's `datasets`
+and pandas write it. Packed files are unpacked.
 """
 
 import csv
@@ -23,10 +23,10 @@ _FIRST = 200  # lines that are looked at
 
 
 class Lines:
-    """(line number from 1, line without its end) of a UTF-8 file, or of standard input ("-").
+    """The lines of a UTF-8 file, or of standard input ("-"): (number from 1, line without its end).
 
     Attributes:
-      name: what errors call it.
+      name: the file's name in errors.
       first: the first lines, which may be looked at before all are read.
 
     Raises:
@@ -35,7 +35,7 @@ class Lines:
 
     def __init__(self, path: str):
         self._path, self.name = path, "standard input" if path == "-" else path
-        # A stream is read once: the rows that were looked at come first.
+        # A stream is read once, so the lines that were looked at are kept and come first.
         self._stream = (
             decode_lines(plain_stream(sys.stdin.buffer), self.name) if path == "-" else None
         )
@@ -55,7 +55,7 @@ class Lines:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line without its end) of a UTF-8 file, as `text_files.text_lines`.
+    """Yield (line number from 1, line without its end) of a UTF-8 file, by `text_files.text_lines`.
 
     Raises:
       UserError: the file does not exist, is empty, or a line is not UTF-8.
@@ -68,7 +68,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
-    """JSON rows hold any type; a text must be one.
+    """Check that columns of a row are texts: JSON may hold other types.
 
     Raises:
       UserError: one of the columns is not a string; `where` names the row.
@@ -79,13 +79,15 @@ def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
 
 
 def is_held_out(key: str, fraction: float) -> bool:
-    """Return whether a row belongs to the held-out part: a function of its text alone, so equal
-    texts stay together and neither order nor number of rows moves one."""
+    """Return whether a row is held out: a function of its text alone.
+
+    So equal texts stay together, and neither order nor number of rows moves one.
+    """
     return int.from_bytes(text_hash(key)[:8], "big") < fraction * 2**64
 
 
 def text_hash(text: str) -> bytes:
-    """Return the hash that decides about a text in place of chance."""
+    """Return the hash of a text that decides in place of chance."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -99,8 +101,8 @@ def split_values(lines: Iterable[tuple[int, str]], name: str, delimiter: str, qu
         for number, line in lines:
             yield number, line.split(delimiter)
         return
-    csv.field_size_limit(2**31 - 1)  # 131,072 characters by default; a document may have more
-    # The csv module joins quoted fields over lines, so it needs the line ends back.
+    csv.field_size_limit(2**31 - 1)  # its default is 131,072 characters; a document may have more
+    # The csv module joins quoted fields over lines, so it needs line ends.
     reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
     try:
         for values in reader:
@@ -110,13 +112,13 @@ def split_values(lines: Iterable[tuple[int, str]], name: str, delimiter: str, qu
 
 
 def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
-    """Yield (line number, {column: value}) of the values of rows.
+    """Yield (line number, {column: value}) of rows of values.
 
     Args:
-      short_rows: of a row with too few columns, "error" or "none": None in its place.
+      short_rows: a row with too few columns is an "error", or is None ("none").
 
     Raises:
-      UserError: a row has another number of columns.
+      UserError: a row has a wrong number of columns.
     """
     for number, values in rows:
         if values in ([], [""]) and len(names) > 1:
@@ -133,15 +135,18 @@ def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
 
 
 def is_quoted(lines: Iterable[tuple[int, str]]) -> bool:
-    """Return whether tab-separated lines were written with quoting: every field with a quotation
-    mark is a quoted one, and one at least could not stand as it is, for it holds a doubled mark, a
-    tab or a line end; or the header's fields are all quoted."""
+    """Return whether tab-separated lines were written with quoting.
+
+    They were if every field with a quotation mark is a quoted field, and one of them needs its
+    quotes, since it holds a doubled mark, a tab or a line end; or if all fields of the header are
+    quoted.
+    """
     quoted, row = False, ""
     for number, line in lines:
         row += line
         if '"' not in row or (row.count('"') % 2 and len(row) < 1 << 20):
             row = f"{row}\n" if '"' in row else ""
-            continue  # no quotation mark, or one that may close in a line to come
+            continue  # no quotation mark, or one that a later line may close
         if not _QUOTED_ROW.fullmatch(row):
             return False
         quoted |= (number == 1 and _ALL_QUOTED.fullmatch(row) is not None) or any(
@@ -158,8 +163,9 @@ _ALL_QUOTED = re.compile(rf"{_QUOTED.pattern}(?:\t{_QUOTED.pattern})*")
 
 
 def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
-    """Yield (line number, object) of each line, None of a blank one; halves of surrogate pairs are
-    U+FFFD.
+    """Yield (line number, object) of each line, None for a blank one.
+
+    Halves of surrogate pairs become U+FFFD.
 
     Raises:
       UserError: a line is not a JSON object.
@@ -172,10 +178,10 @@ def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
 
 
 def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
-    """Yield (number from 1, object) of each row of one JSON value, whichever way it holds them.
+    """Yield (number from 1, object) of each row of one JSON value, in any of its forms.
 
     Raises:
-      UserError: it is not JSON, or no rows.
+      UserError: it is not JSON, or not rows.
     """
     text = "\n".join(line for _, line in lines)
     value = whole_characters(parse_json(text, lines.name, None), text)
@@ -239,7 +245,7 @@ def _rows_of_columns(columns: dict[str, list], name: str) -> list[dict]:
 
 
 def cell(value) -> str:
-    """Return a value of a row as one field of a table, as it came in."""
+    """Return a value of a row as a field of a table, in its original form."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, (list, dict, bool)):

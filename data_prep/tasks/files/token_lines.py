@@ -1,9 +1,8 @@
-"""One token a line, in columns: the files of CoNLL's shared tasks and their many relatives.
+"""Files with one token a line, in columns: CoNLL's shared tasks and their many relatives.
 
-Blank lines stand between sentences, -DOCSTART- (CoNLL-2003) or "# newdoc" (CoNLL-U) between
-documents. A first column that counts the tokens (CoNLL-U, GermEval) holds no words; its ranges
-("1-2") and empty nodes ("1.1") are not tokens of their own. Lines that begin with "#" before a
-sentence are comments, unless they can be tokens.
+Blank lines separate sentences; -DOCSTART- (CoNLL-2003) or "# newdoc" (CoNLL-U) separates documents.
+A first column may count the tokens (CoNLL-U, GermEval); its ranges ("1-2") and empty nodes ("1.1")
+are not tokens. Lines that begin with "#" before a sentence are comments, unless they can be tokens.
 """
 
 import re
@@ -14,12 +13,12 @@ from official_bert.common.errors import UserError, first_of
 _NUMBER = re.compile(r"\d+")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")
 _COMMENT = re.compile(r"#\s*(\w[\w.:]*\s*=|(id|sent_id|text|newdoc|newpar|https?:)\b)")
-# Names of columns, as some files have them in their first line.
+# Names of columns in the first lines of some files.
 _HEADER_WORDS = {"word", "words", "token", "tokens", "form", "text", "id"}
 _HEADER_TAGS = {"tag", "tags", "label", "labels", "ner", "pos", "entity", "entities"} | {
     "ner_tag", "ner_tags", "pos_tag", "chunk", "iob", "bio"
 }  # fmt: skip
-# Kinds of phrases that CoNLL's tasks call chunks, in English and German.
+# Kinds of phrases in CoNLL's chunks, in English and German.
 _CHUNKS = {"NP", "VP", "PP", "ADVP", "SBAR", "ADJP", "PRT", "CONJP", "INTJ", "LST", "UCP"} | {
     "NC", "VC", "PC"
 }  # fmt: skip
@@ -28,12 +27,12 @@ _CONLL_U, _UPOS = 10, 3  # columns of CoNLL-U, and the place of its part of spee
 
 
 class TokenLines:
-    """A file with a token a line.
+    """A file with one token a line.
 
     Attributes:
-      name: what errors call it.
+      name: the file's name in errors.
       lines: all its lines.
-      separator: "\\t", or " " where columns stand between blanks or tabs.
+      separator: "\\t", or " " where blanks or tabs separate columns.
       documents: lists of sentences, which are lists of (line number, word, tag).
 
     Raises:
@@ -44,14 +43,14 @@ class TokenLines:
     def __init__(self, lines: reading.Lines, layout, tagged: bool = True):
         """
         Args:
-          lines: those of the file.
+          lines: the lines of the file.
           layout: `conll_files.Layout`.
-          tagged: whether the tags are wanted; else all of them are "".
+          tagged: whether tags are wanted; else all tags are "".
         """
         self.name, self.lines = lines.name, [line for _, line in lines]
         self.separator = _separator(self.lines)
         self._layout, self._tagged = layout, tagged
-        self._fields = {}  # line number -> fields, of lines that hold tokens or may do so
+        self._fields = {}  # {line number: fields} of lines that are or may be tokens
         for number, line in enumerate(self.lines, 1):
             if line.strip():
                 self._fields[number] = _split(line, self.separator)
@@ -68,7 +67,7 @@ class TokenLines:
         return f"{self.name}: a token a line, {self._columns} columns; {told}"
 
     def with_tags(self, tags: list[str]) -> list[str]:
-        """Return the lines with one more column: a tag for each token, in their order."""
+        """Return the lines with a further column: the tags of the tokens, in order."""
         numbers = [number for document in self.documents for s in document for number, *_ in s]
         beside = dict(zip(numbers, tags, strict=True)) | {self._header: "predicted"}
         for number in self._no_tokens:
@@ -102,7 +101,7 @@ class TokenLines:
             self._tag = self._place(self._layout.tag_column, "tag_column", None)
             if self._tag is None:
                 self._tag = self._find_tag(kinds)
-        self._tags = [self._tag] if self._tagged else list(kinds)  # that tell a word from a comment
+        self._tags = [self._tag] if self._tagged else list(kinds)  # they tell a word from a comment
 
     def _counts_tokens(self, tokens: dict) -> bool:
         """Return whether the first column counts the tokens of each sentence, from 0 or 1."""
@@ -119,14 +118,14 @@ class TokenLines:
         return before is not None
 
     def _ends_with_tags(self, tokens: dict) -> bool:
-        """Return whether there are words and tags alone: then numbers are words."""
+        """Return whether the file has words and tags only; then numbers are words."""
         is_tag = self._layout.column.is_tag
         tags = self._tagged or self._layout.column.name != "part_of_speech"
         good = sum(is_tag(fields[-1]) for fields in tokens.values())
         return self._columns == 2 and tags and 2 * good > len(tokens)
 
     def _place(self, given: str, option: str, default):
-        """Return the place, from 0, of a column whose number the user gave, from 1."""
+        """Return the place, from 0, of a column that the user gave by number, from 1."""
         if not given:
             return default
         if not given.lstrip("-").isdigit() or not 1 <= abs(int(given)) <= self._columns:
@@ -140,7 +139,7 @@ class TokenLines:
         return not (self._numbered and _NO_TOKEN.fullmatch(fields[0]))
 
     def _kinds_of_places(self, rows: list[list[str]]) -> dict[int, set[str]]:
-        """Return {place: the kinds of its tags, but for O}, where most fields are tags."""
+        """Return {place: kinds of its tags without O} of columns where most fields are tags."""
         column, found = self._layout.column, {}
         for place in range(self._columns):
             good = [row[place] for row in rows if column.is_tag(row[place])]
@@ -149,7 +148,7 @@ class TokenLines:
         return found
 
     def _find_tag(self, found: dict[int, set[str]]) -> int:
-        """Return the place of the tags, by all lines."""
+        """Return the place of the tags, judged by all lines."""
         column, columns = self._layout.column, self._columns
         if column.name == "part_of_speech":
             if self._numbered and columns == _CONLL_U:
@@ -242,12 +241,12 @@ class TokenLines:
 
 
 def is_token_a_line(lines: reading.Lines, path: str, layout) -> bool:
-    """Return whether lines of which the tags are not known are tokens in columns, and not texts.
+    """Return whether lines without known tags are tokens in columns, and not texts.
 
     Raises:
       UserError: they may be either.
     """
-    # A column of lines has a number.
+    # A column given by number is one of token lines.
     if formats.ending(path) in formats.TOKENS or layout.word_column.lstrip("-").isdigit():
         return True
     separator = _separator(lines.first)
@@ -272,9 +271,9 @@ def is_token_a_line(lines: reading.Lines, path: str, layout) -> bool:
 
 
 def _has_tags(rows: list[list[str]], column) -> bool:
-    """Return whether most lines end with a tag of a phrase, or all have one in the same column.
+    """Return whether most lines end with a tag of a phrase, or all have one in another column.
 
-    Not O alone in a few lines ("Blood of type O").
+    In a few lines, tags that are all O do not count ("Blood of type O").
     """
     if column.name == "part_of_speech":
         return False
@@ -290,7 +289,7 @@ def _has_tags(rows: list[list[str]], column) -> bool:
 
 
 def is_header(fields: list[str]) -> bool:
-    """Return whether the fields of a first line are names of columns."""
+    """Return whether a line's fields are names of columns."""
     names = [field.lower() for field in fields]
     return not _HEADER_WORDS.isdisjoint(names[:2]) and not _HEADER_TAGS.isdisjoint(names[1:])
 
@@ -303,8 +302,8 @@ def _separator(lines: list[str]) -> str:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    # At blanks and tabs alone: no-break spaces are part of words ("10\\u00a0000"). Anything may
-    # stand behind -DOCSTART-: a document's name, say.
+    # Lines are cut at blanks and tabs only: no-break spaces are part of words ("10\\u00a0000"). Any
+    # text may follow -DOCSTART-, such as a document's name.
     if separator == "\t" and not line.startswith("-DOCSTART-"):
         return [field.strip(" ") for field in line.rstrip(" \t").split("\t")]
     return [field for field in re.split(r"[ \t]+", line) if field]

@@ -1,13 +1,12 @@
 """SQuAD 1.1 and 2.0 (sections 4.2 and 4.3): find the answer to a question in a paragraph.
 
 Question and paragraph are one sequence; a paragraph too long for it is cut into overlapping
-windows. Characters are followed through tokenisation, so an answer is always a piece of the
-original text.
+windows. Tokens keep their characters, so an answer is always a piece of the original text.
 
 `context="answer_sentence"` is another task than the paper's, made from the same questions: each
-paragraph is cut to one window around the sentence that holds the (first) answer. With windows of 64
-tokens, 32 apart, it costs a fifth (one window instead of 5.4), and it is easier, as the search has
-less text. The gold answers and the metrics are the same.
+paragraph is cut to one window around the sentence of the (first) answer. With windows of 64 tokens,
+32 apart, it costs a fifth (one window instead of 5.4), and it is easier, since there is less text
+to search. The gold answers and the metrics are the same.
 """
 
 import collections
@@ -69,16 +68,16 @@ class Squad(HoldingOut, TfdsTask):
         Args:
           data_dir: folder of the official JSON files, or one file, which is then the training file;
             empty: TFDS, which has train and dev.
-          train_file: its name there where it is not the official one. Several are a list, or names
-            with commas between.
-          context: "paragraph", or "answer_sentence": of questions with answers, in training and dev
-            alike, one window that holds the sentence of the first answer (version 1.1 only).
+          train_file: its name there, if it is not the official one; several as a list, or with
+            commas between.
+          context: "paragraph", or "answer_sentence": questions with answers, in training and dev
+            alike, get one window with the sentence of the first answer (version 1.1 only).
           doc_stride: tokens from the start of one window to the start of the next.
           max_query_length: longer questions are cut off.
           null_score_diff_threshold: version 2.0 gives no answer where [CLS] outscores the best span
             by more than this; `best_threshold` finds it on dev.
-          f1_by: what F1 and exact match compare, "words" as SQuAD's script, "characters" as DRCD's
-            or "cmrc2018" as CMRC 2018's: see `squad_metrics`.
+          f1_by: units that F1 and exact match compare: "words" as SQuAD's script, "characters" as
+            DRCD's, or "cmrc2018" as CMRC 2018's; see `squad_metrics`.
         """
         super().__init__(data_dir, train_file=train_file, **options)
         check_choice("version", version, ("1.1", "2.0"))
@@ -121,7 +120,8 @@ class Squad(HoldingOut, TfdsTask):
     def _read_split(self, split: str) -> list[SquadExample]:
         """Read a split; training questions whose answer is not in the paragraph are left out.
 
-        In the order of the files; from TFDS, which does not keep it, by paragraph and id.
+        Examples are in the order of the files. TFDS does not keep it; its examples are sorted by
+        paragraph and id.
 
         Raises:
           UserError: a file cannot be read, or a training or dev question has no answers.
@@ -155,7 +155,7 @@ class Squad(HoldingOut, TfdsTask):
                     "found nowhere" + told * bool(in_case)
                 )
         elif self.context == "answer_sentence":
-            # They keep the sentence of the place that the file states.
+            # They get the sentence at the place that the file states.
             unfound = [e for e in examples if e.answers and find_answer(e) is None]
             notes["first_answers_not_found"] = len(unfound)
         if moved := sum(squad_examples.is_moved(e) for e in examples if e.answers):
@@ -179,7 +179,7 @@ class Squad(HoldingOut, TfdsTask):
         return (("paragraphs",), self.input_fields)
 
     def asked(self, table):
-        if table.format in ("lines", "tsv", "csv"):  # whose columns are texts, answers too
+        if table.format in ("lines", "tsv", "csv"):  # their columns are texts, even the answers
             yield from super().asked(table)
             return
         for row, example in squad_examples.rows_of(table):
@@ -187,16 +187,19 @@ class Squad(HoldingOut, TfdsTask):
             yield [row], None if empty else dataclasses.replace(example, answers=None)
 
     def texts(self, example: SquadExample) -> list[str]:
-        """Return the texts that `features` asks `tokenizer.encode` for; the paragraph needs offsets
-        as well."""
+        """Return the texts that `features` gives to `tokenizer.encode`; paragraphs need offsets
+        too."""
         return [example.question]
 
     def features(self, example: SquadExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """Return the features of `windows.beside_question`, in training with `start_positions`,
-        `end_positions`.
+        """Return the features of `windows.beside_question`, with the answer's positions in
+        training.
+
+        They are `start_positions` and `end_positions`.
 
         A window without the whole answer, and a question without one, point at [CLS]. Windows cut
-        to the answer's sentence also say `answer_cut`, 1 where the first answer is not whole in it.
+        to the answer's sentence also have `answer_cut`, 1 where they lack a part of the first
+        answer.
         """
         question = tokenizer.encode(example.question)
         cut = question[: self.max_query_length]
@@ -225,7 +228,7 @@ class Squad(HoldingOut, TfdsTask):
         return [example.title or example.context for example in examples]
 
     def predictions(self, examples, features, outputs) -> list[dict]:
-        """See `span_answers.answer`."""
+        """Return the results of `span_answers.answer`."""
         windows = collections.defaultdict(list)
         rows = zip(features, outputs["start_logits"], outputs["end_logits"], strict=True)
         for feature, start_logits, end_logits in rows:
@@ -246,8 +249,9 @@ class Squad(HoldingOut, TfdsTask):
         ]
 
     def score(self, examples, predictions) -> dict[str, float]:
-        """Return the official metrics. Version 2.0: also by kind of question, and the best over
-        thresholds.
+        """Return the official metrics.
+
+        Version 2.0 also has them by kind of question, and the best over thresholds.
 
         Questions without a prediction are wrong in 1.1 and left out, with a message, in 2.0.
         """
@@ -269,7 +273,7 @@ class Squad(HoldingOut, TfdsTask):
         return scores
 
     def best_threshold(self, examples, predictions, metric: str = "f1") -> tuple[float, float]:
-        """Return (score, `null_score_diff_threshold`) that is best on these examples (version
+        """Return (score, `null_score_diff_threshold`) of the best threshold on examples (version
         2.0)."""
         return squad_metrics.best_threshold(
             {prediction["id"]: prediction["best_text"] for prediction in predictions},
@@ -290,8 +294,10 @@ class Squad(HoldingOut, TfdsTask):
         ]
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """Return the first words of the paragraph (or of the answer's sentence, where paragraphs
-        are cut to it), as many as are best here; in 2.0, or no answer at all.
+        """Return the scores of the best baseline here: a number of first words, or (2.0) no answer.
+
+        The words are the paragraph's; where paragraphs are cut, they begin with the answer's
+        sentence.
         """
         results = []
         beginnings = [self._beginning(example) for example in examples]
@@ -299,13 +305,13 @@ class Squad(HoldingOut, TfdsTask):
             scores = self.score(
                 examples, [{"id": e.id, "text": t} for e, t in zip(examples, texts, strict=True)]
             )
-            # One answer for all questions leaves a threshold nothing to choose.
+            # With one answer for all questions a threshold has nothing to choose.
             results.append({name: scores[name.removeprefix("best_")] for name in self.metrics})
         return max(results, key=lambda scores: scores[self.metrics[0]])
 
     def write(self, path, predictions) -> list[str]:
-        """Return the original's three files: predictions, n-best and (2.0) null odds, by question
-        id."""
+        """Write the original's three files by question id: predictions, n-best and (2.0) null
+        odds."""
         path = self._output_path(path)
         folder, name = os.path.split(path)
         paths = []
@@ -318,8 +324,8 @@ class Squad(HoldingOut, TfdsTask):
         return paths
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        """Return {"mistakes": the wrong answers of highest probability, with question and
-        golds}."""
+        """Return {"mistakes": wrong answers with question and golds, the highest probability
+        first}."""
         texts = {p["id"]: p["text"] for p in predictions}
         scores = squad_metrics.question_scores(texts, self._answers(examples), self.f1_by)
         wrong = [
@@ -358,7 +364,7 @@ class Squad(HoldingOut, TfdsTask):
         return example.context[max((s for s in starts if s <= begin), default=0) :]
 
     def _read(self, split: str) -> tuple[list[SquadExample], str]:
-        """Return all questions of a split, and where they come from."""
+        """Return all questions of a split, and the name of their source."""
         if not self.reads_tfds:
             paths = self._paths(self.file_of(split))
             examples = [e for path in paths for e in read(path, need_answers=split != "test")]

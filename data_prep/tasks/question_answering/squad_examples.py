@@ -1,5 +1,7 @@
-"""Questions from SQuAD's JSON or from rows, where in the paragraph an answer is, and the one window
-that is kept by it."""
+"""Questions from SQuAD's JSON or from rows, the places of their answers, and the kept window.
+
+Only `context="answer_sentence"` keeps one window of a paragraph.
+"""
 
 import collections
 import dataclasses
@@ -17,9 +19,12 @@ from official_bert.common.json_files import field, list_of
 
 @dataclasses.dataclass(frozen=True)
 class SquadExample:
-    """`answers`: the gold texts, none for an unanswerable question; None where they are unknown.
-    `answer_start`: character where the first of them begins, -1 without one. `title`: of the
-    article, "" where it is unknown."""
+    """A question about a paragraph.
+
+    `answers`: the gold texts, empty for an unanswerable question; None where they are unknown.
+    `answer_start`: first character of the first answer, -1 without one. `title`: the article's, ""
+    where it is unknown.
+    """
 
     id: str
     question: str
@@ -38,13 +43,13 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     """Return all questions of a file, in its order.
 
     Args:
-      path: SQuAD's JSON, or rows of a format of `formats`, with a question and its answers each, as
+      path: SQuAD's JSON, or a format of `formats` with rows of a question and its answers, as
         Hugging Face's `datasets` writes them.
-      need_answers: whether a question of unknown answers is an error.
+      need_answers: whether a question with unknown answers is an error.
 
     Raises:
-      UserError: it cannot be read, a field is missing or of another type, or what it says of a
-        question contradicts itself.
+      UserError: it cannot be read, a field is missing or of another type, or its fields on a
+        question contradict each other.
     """
     table = formats.detect_format(path, WANTED, optional=_OPTIONAL, what=_WHAT)
     examples = [example for _, example in rows_of(table)]
@@ -59,8 +64,9 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
 
 
 def rows_of(table: formats.Table) -> Iterator[tuple[dict, SquadExample]]:
-    """Yield (row, example) of each question, a row of an article's being its question with its
-    context.
+    """Yield (row, example) of each question.
+
+    The row of a question in an article is the question with its context.
 
     Raises:
       UserError: as `read`.
@@ -86,10 +92,10 @@ def _titled(example: SquadExample, row: dict) -> SquadExample:
 
 
 def numbered(examples: list[SquadExample]) -> tuple[list[SquadExample], int]:
-    """Return the examples with an id each of their own, and how many had one that was there before.
+    """Return the examples with unique ids, and the number of examples with a repeated id.
 
-    Scores and files of answers go by id. Files of two languages, or ids that begin anew in each
-    article, repeat them: the second "7" becomes "7#2".
+    Scores and files of answers use the id. Files of two languages, or ids that begin anew in each
+    article, repeat ids; the second "7" becomes "7#2".
     """
     taken = {example.id for example in examples}
     seen, found, repeated = collections.Counter(), [], 0
@@ -107,7 +113,7 @@ def numbered(examples: list[SquadExample]) -> tuple[list[SquadExample], int]:
 
 
 def from_tfds(row: dict) -> SquadExample:
-    """Return the example that `read` gives for the same question, from a row of TFDS."""
+    """Return the example of a row of TFDS, equal to that of `read` for the question."""
     answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True)
     question = {
         "id": row["id"].decode("utf-8"),
@@ -120,13 +126,13 @@ def from_tfds(row: dict) -> SquadExample:
 
 
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
-    """Return characters of the first gold answer.
+    """Return the characters [start, end) of the first gold answer; None where it is not found.
 
-    The whitespace-separated words that the stated characters touch must contain the answer, blanks
-    collapsed, as in the original; an answer stated some characters off, within those words, is
-    found at the place nearest to the stated one (a text without blanks is one word). Else it is
-    where bytes or the units of UTF-16 were counted, or at the nearest place of the paragraph: some
-    tools count otherwise, or state -1.
+    It is looked for in the words (between white space) that the stated
+    characters touch, blanks collapsed, as in the original; of several places the one nearest to the
+    stated one counts. (A text without blanks is one word.) If it is not there, the place may have
+    been counted in bytes or units of UTF-16, or be -1; then these places, and the nearest in the
+    paragraph, are tried.
     """
     context, answer, start = example.context, example.answers[0], example.answer_start
     if not answer.strip():
@@ -156,7 +162,7 @@ def _within_words(context: str, answer: str, start: int) -> tuple[int, int] | No
 
 
 def _anywhere(context: str, answer: str, start: int) -> tuple[int, int] | None:
-    """Return the characters of the best place of an answer, blanks collapsed."""
+    """Return the characters of the best place of an answer in the paragraph, blanks collapsed."""
     collapsed, answer = (" ".join(text.split()) for text in (context, answer))
     blanks = list(itertools.accumulate(map(str.isspace, collapsed)))
     filled = [place for place, char in enumerate(context) if not char.isspace()]
@@ -164,7 +170,7 @@ def _anywhere(context: str, answer: str, start: int) -> tuple[int, int] | None:
     def character(place: int) -> int:
         return filled[place - blanks[place]]
 
-    counted = []  # the stated place, where bytes or units of 16 bits were counted
+    counted = []  # the stated place, if it counts bytes or units of 16 bits
     for encoding, size in (("utf-8", 1), ("utf-16-le", 2)):
         before = context.encode(encoding, "surrogatepass")[: size * max(start, 0)]
         counted.append(len(before.decode(encoding, "ignore")))
@@ -180,7 +186,7 @@ def _anywhere(context: str, answer: str, start: int) -> tuple[int, int] | None:
 
 
 def is_moved(example: SquadExample) -> bool:
-    """Return whether the first answer is found, and not where it is stated to be."""
+    """Return whether the first answer is found at another place than the stated one."""
     found = find_answer(example)
     start = example.answer_start
     leading = len(example.answers[0]) - len(example.answers[0].lstrip())
@@ -196,7 +202,7 @@ def _occurrences(context: str, answer: str, begin: int, stop: int) -> list[int]:
 
 
 def _example(question: dict, context, name: str, where: str) -> SquadExample:
-    """Return the example of a question, every field of which has its type."""
+    """Return the example of a question, after a check of every field's type."""
     id = str(field(question, "id", (str, int), where))
     where = f"{name} question {id}"
     text = field(question, "question", str, where)
@@ -209,7 +215,7 @@ def _example(question: dict, context, name: str, where: str) -> SquadExample:
             raise UserError(f"{where}: is_impossible is true, and there are answers")
         return SquadExample(id, text, context, ())
     if answers == [] and impossible is False:
-        answers = None  # it has an answer, which is not here
+        answers = None  # it has an answer, but not in this file
     if answers is None:
         return SquadExample(id, text, context)
     start = answers[0][1] if answers else -1
@@ -217,7 +223,7 @@ def _example(question: dict, context, name: str, where: str) -> SquadExample:
 
 
 def _is_impossible(question: dict, where: str) -> bool | None:
-    """None where the question does not say it. Tables hold it as a text."""
+    """Return the field, which tables hold as text; None where the question lacks it."""
     value = question.get("is_impossible")
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
@@ -225,8 +231,10 @@ def _is_impossible(question: dict, where: str) -> bool | None:
 
 
 def _answers(given, where: str) -> list[tuple[str, int]]:
-    """Return (text, character) of each answer, from SQuAD's list of them or from `datasets`' two
-    lists; the character is -1 where none is stated."""
+    """Return (text, character) of each answer, from SQuAD's list or the two lists of `datasets`.
+
+    The character is -1 where none is stated.
+    """
     if isinstance(given, dict):
         texts = list_of(given, "text", str, f"{where}: answers")
         stated = given.get("answer_start") or [None] * len(texts)
@@ -250,17 +258,16 @@ def _answers(given, where: str) -> list[tuple[str, int]]:
 def window_at_answer(
     example_id: str, answer: tuple[int, int], sentences: np.ndarray, length: int, room: int
 ) -> int:
-    """Return first token of the one window that is kept of a paragraph
-    (`context="answer_sentence"`).
+    """Return the first token of the one window that is kept (`context="answer_sentence"`).
 
-    It holds the answer's sentence whole and as many neighbours as fit: it begins at that sentence
-    or at one before it. Which one is drawn by a hash of the question's id, or the answer's place in
-    the window would say where it is. A sentence longer than the window is cut on either side, again
+    The window holds the whole sentence of the answer and as many neighbours as fit. It begins at
+    that sentence or at one before it, drawn by a hash of the question's id; otherwise a place in
+    the window would tell the answer. A sentence longer than the window is cut on either side, again
     by the hash.
 
     Args:
-      answer: its first and last token.
-      sentences: first token of each sentence, rising, int [sentences].
+      answer: first and last token of the answer.
+      sentences: first token of each sentence, ascending, int [sentences].
       length: tokens of the paragraph.
       room: tokens of a window.
     """
@@ -278,10 +285,10 @@ def window_at_answer(
 
 @functools.lru_cache(maxsize=4)  # the questions of a paragraph follow each other
 def sentence_starts(text: str) -> tuple[int, ...]:
-    """Return the character where each sentence of an English paragraph begins."""
+    """Return the first character of each sentence of an English paragraph."""
     from data_prep.corpus.sentence_splitter import split_sentences
 
-    # The splitter changes white space and nothing else.
+    # The splitter changes only white space.
     places = [place for place, char in enumerate(text) if not char.isspace()]
     starts, seen = [], 0
     for sentence in split_sentences(text):
@@ -291,20 +298,20 @@ def sentence_starts(text: str) -> tuple[int, ...]:
 
 
 def token_span(answer: tuple[int, int] | None, starts, ends) -> tuple[int, int] | None:
-    """Return first and last token of an answer's characters: those that share one with it."""
+    """Return the first and the last token that share a character with an answer, or None."""
     begin, stop = answer or (0, 0)
     touched = np.flatnonzero((ends > begin) & (starts < stop))
     return (int(touched[0]), int(touched[-1])) if len(touched) else None
 
 
 class LastContext:
-    """The pieces of one paragraph, remembered for the questions that follow it."""
+    """The pieces of the last paragraph, kept for its further questions."""
 
     def __init__(self):
         self.context, self.tokenizer, self._pieces = "", None, ([], None, None)
 
     def encode(self, context: str, tokenizer) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Return (ids, characters where they start, where they end)."""
+        """Return (ids, first characters, ends) of a paragraph's tokens."""
         if self.tokenizer is not tokenizer or self.context != context:
             ids, offsets = tokenizer.encode_with_offsets(context)
             places = np.array(offsets, np.int64).reshape(-1, 2)

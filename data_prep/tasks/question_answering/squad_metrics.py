@@ -1,11 +1,11 @@
-"""Exact match and F1 of SQuAD 1.1 and 2.0, from the definition of the official evaluation.
+"""Exact match and F1 of SQuAD 1.1 and 2.0, by the definition of the official evaluation.
 
 Answers are compared after `normalize`. Each question's score is the best over its gold answers.
 `predictions` and `golds` map question ids to a text and to a list of texts; a question whose list
 is empty is unanswerable.
 
-SQuAD counts the words between blanks, so that in Chinese, Japanese or Thai its F1 is exact match.
-`by` says what is counted:
+SQuAD counts words between blanks, so in Chinese, Japanese or Thai its F1 is exact match. `by`
+chooses the units:
 
     words       as SQuAD's script: lower case, no ASCII punctuation, no English articles
     characters  as DRCD and, for Chinese, MLQA: every character of a script without blanks is a
@@ -37,8 +37,9 @@ _CMRC_UNITS = re.compile(r"[\u4e00-\u9fa5]|[^\W\u4e00-\u9fa5]+|[^\w\s]")
 
 
 def normalize(text: str, by: str = "words") -> str:
-    """Return the form of a text that is compared; by "words" lower case, without ASCII punctuation,
-    articles and repeated blanks.
+    """Return the form of a text that is compared.
+
+    By "words" it is in lower case, without ASCII punctuation, articles and repeated blanks.
     """
     text = text.lower()
     if by == "words":
@@ -54,8 +55,10 @@ def exact_match(predicted: str, gold: str, by: str = "words") -> float:
 
 
 def f1(predicted: str, gold: str, by: str = "words") -> float:
-    """Return overlap of the two bags of words. Two empty answers agree, one empty answer never
-    does."""
+    """Return F1 of the overlap of two bags of words.
+
+    Two empty answers agree; an empty one and another do not.
+    """
     predicted_words, gold_words = _units(predicted, by), _units(gold, by)
     if not predicted_words or not gold_words:
         return float(predicted_words == gold_words)
@@ -72,7 +75,7 @@ def f1(predicted: str, gold: str, by: str = "words") -> float:
 
 
 def warning(answers: list[str]) -> str:
-    """Return a warning for answers whose words are counted; "" for those that have words."""
+    """Return a warning if F1 by words does not suit the script of the answers; "" if it does."""
     count = sum(re.search(f"[{_NO_BLANKS}]", answer) is not None for answer in answers)
     if 2 * count <= len(answers):
         return ""
@@ -92,8 +95,8 @@ def question_scores(
 ) -> dict[str, tuple[float, float]]:
     """Return {question id: (exact match, F1)} of the questions that have a prediction.
 
-    Gold answers that normalise to nothing do not count, as in the official script; a question left
-    without any has the empty text for its answer.
+    Gold answers that normalise to nothing do not count, as in the official script; a question
+    without any other has the empty text as its answer.
     """
     scores = {}
     for question, answers in golds.items():
@@ -133,8 +136,9 @@ def evaluate_v1(
 def evaluate_v2(
     predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
 ) -> dict[str, float]:
-    """Return f1, exact_match, and both for answerable (has_answer_) and unanswerable (no_answer_)
-    questions.
+    """Return f1 and exact_match, also of answerable and of unanswerable questions.
+
+    Their names begin with has_answer_ and no_answer_.
 
     A question left out of the predictions is left out of the means.
     """
@@ -160,16 +164,18 @@ def best_threshold(
     metric: str = "f1",
     by: str = "words",
 ) -> tuple[float, float]:
-    """Return (best score, threshold): a question is unanswered where its null odds are above the
-    threshold, which lies half way to the next odds: other batches, formats and precisions of a
-    model give odds of other last digits.
+    """Return (best score, threshold); a question is unanswered if its null odds are above it.
+
+    The threshold is half way to the next odds, since other batches, formats and precisions change
+    the last digits of odds.
 
     Args:
       answers: the best non-empty answer to each question, whatever its odds.
       null_odds: how much the empty answer outscores it.
 
-    The search goes through the questions in order of their odds: answering one more gains its score
-    if it has an answer, and loses 1 if it has none. Never answering is a threshold below all odds.
+    The search goes through the questions in order of their odds. Answering one more question gains
+    its score if it has an answer, and loses 1 if it has none. A threshold below all odds never
+    answers.
     """
     column = {"exact_match": 0, "f1": 1}[metric]
     scores = question_scores(answers, golds, by)
@@ -192,5 +198,5 @@ def best_threshold(
 
 
 def _f1_v1(predicted: str, gold: str, by: str) -> float:
-    # The script of version 1.1 divides by the overlap: two answers of no words score 0, not 1.
+    # The script of version 1.1 divides by the overlap: two empty answers score 0, not 1.
     return f1(predicted, gold, by) if normalize(predicted, by) else 0.0

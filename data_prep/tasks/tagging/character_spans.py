@@ -1,8 +1,8 @@
-"""Entities marked by characters, as annotation tools export them, as words with tags.
+"""Entities given by characters, as annotation tools export them, turned into words with tags.
 
-Read are rows of a text with its entities, each [start, end, kind] or an object (doccano, Prodigy,
-spaCy), and Label Studio's objects. Words are those of running text (`word_groups`); the first word
-that an entity shares a character with is B-, the others are I-.
+A row has a text and its entities, each [start, end, kind] or an object (doccano, Prodigy, spaCy),
+or it is an object of Label Studio. Words are those of running text (`word_groups`). The first word
+that shares a character with an entity is B-, the others are I-.
 """
 
 import bisect
@@ -20,12 +20,11 @@ _KINDS = ("label", "type", "tag", "entity_group", "entity")  # of an object
 
 
 def words_and_tags(row: dict, fields: tuple[str, str], where: str) -> tuple[list, list] | None:
-    """Return the words of a row and their tags; None of a row that its annotator rejected, or has
-    not seen.
+    """Return the words of a row and their tags; None if its annotator rejected or has not seen it.
 
     Args:
-      fields: of FIELDS.
-      where: what errors call the row.
+      fields: names of text and entities, of FIELDS.
+      where: the row's name in errors.
 
     Raises:
       UserError: an entity is of another form, is not in the text, or shares a word with another.

@@ -1,11 +1,11 @@
 """Named entities, CoNLL-2003 (section 5.3): a tag for each word, from its first sub-token, no CRF.
 
-The files also tag chunks and parts of speech: `column` chooses. And a word may be tagged at its
-last sub-token instead, where a left-to-right model has seen all of it.
+The files also tag chunks and parts of speech; `column` chooses. A word may also be tagged at its
+last sub-token, where a left-to-right model has seen the whole word.
 
 The paper includes "the maximal document context provided by the data": a document is one sequence,
 cut into overlapping windows, and each word is tagged in the window where it has most context. In
-training it is labelled there only, so every word counts once an epoch.
+training it has its label only there, so every word counts once an epoch.
 """
 
 import numpy as np
@@ -63,20 +63,19 @@ class Conll(HoldingOut, TfdsTask):
         Args:
           data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt,
             or train.jsonl, dev.jsonl, test.jsonl (see `conll_files.read`); or one file, which is
-            then the training file. Empty: TFDS, which has the sentences without their documents
-            and their order, so that each is a document of its own and the paper's context is
-            missing.
+            then the training file. Empty: TFDS, which has sentences without documents and order,
+            so each sentence is a document, and the paper's context is missing.
           labels: the tags (of phrases in IOB2, whatever the files have), a list or names with
             commas between; empty: those of the training file.
           column: "entities", "chunks" or "part_of_speech"; the metric is F1 of entities or chunks,
             or accuracy.
-          word_column, tag_column: where words and tags stand, as the number of a column (from 1) or
-            the name of a field. By default the first column, or the second behind numbers of
-            tokens, and the one with such tags, or their usual names.
-          tag_names: what numbers in place of tags stand for (`ClassLabel` of Hugging Face's
-            `datasets`), from 0; "labels": `labels`, where they are given.
-          label_piece: which sub-token carries a word's tag, "first" as in the paper or "last".
-          context: "document", or "sentence" for no context beyond it.
+          word_column, tag_column: columns of words and tags, as numbers (from 1) or names of
+            fields. By default words are in the first column (in the second behind numbers of
+            tokens), tags in the column that has such tags, or in fields with usual names.
+          tag_names: names of the numbers, from 0, that stand in place of tags (`ClassLabel` of
+            Hugging Face's `datasets`); "labels": `labels`, if they are given.
+          label_piece: the sub-token with a word's tag, "first" as in the paper, or "last".
+          context: "document", or "sentence" for no context beyond the sentence.
           stride: tokens from the start of one window to the next; 0: half the window.
         """
         super().__init__(data_dir, **options)
@@ -99,8 +98,10 @@ class Conll(HoldingOut, TfdsTask):
 
     @property
     def labels(self) -> list[str]:
-        """In the order of the model's outputs. Tags of phrases: O first, then B- and I- of each
-        kind."""
+        """The labels in the order of the model's outputs.
+
+        For tags of phrases they are O, then B- and I- of each kind.
+        """
         if not self._labels:
             documents = self._documents("train")
             tags = {tag for document in documents for line in document.tags for tag in line}
@@ -145,8 +146,10 @@ class Conll(HoldingOut, TfdsTask):
         return [one for document in documents for one in document.by_sentence()]
 
     def example(self, fields: dict) -> TaggedDocument:
-        """From running text (`word_groups` says what a word is), or from "words": those of a text,
-        or the sentences of a document."""
+        """Make an example of running text (words are those of `word_groups`), or of "words".
+
+        These are the words of a text, or the sentences of a document.
+        """
         if words := fields.get("words"):
             sentences = [words] if isinstance(words[0], str) else words
             return TaggedDocument(str(fields.get("id", "")), tuple(map(tuple, sentences)))
@@ -155,27 +158,29 @@ class Conll(HoldingOut, TfdsTask):
         return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))
 
     def inputs(self, path: str, format: str = "") -> Inputs:
-        """Words a line, rows with lists of words, or running text: see `conll_files`."""
+        """Read a word a line, rows with lists of words, or running text; see `conll_files`."""
         return conll_files.inputs(self, path, format, self._layout, self.context == "sentence")
 
     def answers(self, rows: list[dict], prediction: dict) -> list[dict]:
         return conll_files.answers(rows, prediction, self._layout)
 
     def texts(self, example: TaggedDocument) -> list[str]:
-        """Return the texts that `features` has encoded: every word behind a blank, which some
-        tokenisers take as a part of the word."""
+        """Return the texts that `features` will encode: every word with a blank before it.
+
+        Some tokenisers count the blank as part of the word.
+        """
         return [f" {word}" for sentence in example.sentences for word in sentence]
 
     def features(self, example: TaggedDocument, tokenizer, max_seq_length: int) -> list[dict]:
-        """`[CLS] window [SEP]` for each window of the document.
+        """Return a feature `[CLS] window [SEP]` for each window of the document.
 
         `label_ids` [length]: the tag's index at the first (or last) sub-token of the words that
-        this window is to tag, -1 elsewhere. `word_ids`: the word's index in the document at the
-        same places.
+        this window tags, -1 elsewhere. `word_ids`: at the same places, the word's index in the
+        document.
         """
         ids, word_of = [], []
         for index, word in enumerate(self.texts(example)):
-            # A word of nothing but control characters has no pieces, but needs a place for its tag.
+            # A word of control characters only has no pieces, but needs a place for its tag.
             pieces = tokenizer.encode(word) or [tokenizer.unk_id]
             ids += pieces
             others = [-1] * (len(pieces) - 1)
@@ -198,10 +203,12 @@ class Conll(HoldingOut, TfdsTask):
         return [example.id.partition("/")[0] for example in examples]
 
     def predictions(self, examples, features, outputs) -> list[dict]:
-        """{"id", "words", "tags" and "probabilities" (of the tag), each a list a sentence}, and
-        "entities" (or chunks, or every word with its part of speech): {"type", "text", "sentence",
-        "first", "last", "probability" (the lowest of its words) and, for running text, "start",
-        "end" (characters)}."""
+        """Return {"id", "words", "tags", "probabilities", "entities"} of each example.
+
+        Words, tags and the tags' probabilities have a list for each sentence. An entity (or chunk,
+        or word with its part of speech) is {"type", "text", "sentence", "first", "last",
+        "probability" (the lowest of its words) and, for running text, "start", "end" (characters)}.
+        """
         labels = self.labels
         counts = [sum(map(len, example.sentences)) for example in examples]
         chosen = [np.zeros(count, np.int64) for count in counts]
@@ -230,18 +237,18 @@ class Conll(HoldingOut, TfdsTask):
         return self.column.score(*self._gold_and_predicted(examples, predictions))
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """Entities: the phrases that were entities in training, with their most frequent type, the
-        longest first; it is the shared task's own (published for testa: precision .7833, recall
-        .6523, F1 .7118). Chunks and parts of speech: each word's most frequent training tag.
+        """Return the scores of tags from training: of known entities, or of known words.
+
+        Entities are the phrases that were entities in training, with their most frequent type, the
+        longest first, as in the shared task (published for testa: precision .7833, recall .6523, F1
+        .7118). Chunks and parts of speech are each word's most frequent training tag.
         """
         train = [pair for e in train_examples for pair in zip(e.sentences, e.tags, strict=True)]
         words = [sentence for example in examples for sentence in example.sentences]
         return self.score(examples, [{"tags": self.column.baseline(train, words)}])
 
     def write(self, path, predictions) -> list[str]:
-        """One word a line with its tag, blank lines between sentences, -DOCSTART- before
-        documents.
-        """
+        """Write a word and its tag a line, with blank lines and -DOCSTART- in between."""
         path = self._output_path(path)
         with atomic_write(path) as file:
             for prediction in predictions:
@@ -254,8 +261,11 @@ class Conll(HoldingOut, TfdsTask):
         return [path]
 
     def statistics(self, examples, predictions):
-        """One row a document: true positives, false positives and false negatives of phrases; words
-        with the right tag, and words."""
+        """Return a row for each document, for F1 and for accuracy.
+
+        It has true positives, false positives and false negatives of phrases; or the number of
+        words with the right tag, and of words.
+        """
         phrases, words = np.zeros((len(examples), 3)), np.zeros((len(examples), 2))
         for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
             for gold, tags in zip(example.tags, prediction["tags"], strict=True):
@@ -267,7 +277,7 @@ class Conll(HoldingOut, TfdsTask):
         return {metric: found[metric] for metric in self.metrics if metric in found}
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        """Scores of each kind, confusion of word tags without B- and I-, worst sentences."""
+        """Return scores and confusion of kinds (without B- and I-), and the worst sentences."""
         gold, predicted = self._gold_and_predicted(examples, predictions)
         kind = self.column.kind
         kinds = list(dict.fromkeys(map(kind, self.labels)))
@@ -295,7 +305,7 @@ class Conll(HoldingOut, TfdsTask):
         ranked = []
         for index, (truth, answer) in enumerate(zip(gold, predicted, strict=True)):
             wrong = [p for p, g, t in zip(sure[index], truth, answer, strict=True) if g != t]
-            # I- and B- may begin the same phrase.
+            # The same phrase may begin with I- or with B-.
             if self.column.phrases(truth) != self.column.phrases(answer):
                 ranked.append((-max(wrong), index))
         return [
@@ -334,7 +344,7 @@ class Conll(HoldingOut, TfdsTask):
 
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
         if not self.reads_tfds:
-            # Both splits of one file know all its tags.
+            # Train and dev of one file share its tags.
             return conll_files.read(self._path(self.file_of(split)), kinds, self._layout)
         rows, features = split_files.read_tfds(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
@@ -355,8 +365,10 @@ class Conll(HoldingOut, TfdsTask):
             )
 
     def _of_split(self, split: str, documents: list[TaggedDocument]) -> list[TaggedDocument]:
-        """Return what of the training file belongs to a split: whole documents, or of a single one
-        some of its sentences."""
+        """Return the part of the training file that belongs to a split.
+
+        It is whole documents, or some sentences of a single document.
+        """
         if not self.holds_out or split == "test":
             return documents
         units = [one for document in documents for one in document.by_sentence()]

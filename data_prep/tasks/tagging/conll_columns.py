@@ -1,8 +1,7 @@
-"""Tags of a word in CoNLL-2003's files: its part of speech, its chunk, its entity.
+"""Columns of tags in CoNLL-2003's files: parts of speech, chunks and entities.
 
-Entities and chunks are phrases of one or more words, written as IOB tags and scored as conlleval
-does: a phrase counts when its words and its kind are right. A part of speech is one word's and
-scored by accuracy.
+Entities and chunks are phrases of one or more words, written as IOB tags. A phrase counts if its
+words and its kind are right, as in conlleval. A part of speech is one word's, scored by accuracy.
 """
 
 import collections
@@ -16,15 +15,16 @@ _LETTERS = {"B", "I", *(prefix[0] for prefix in _IOB2)}
 
 
 class Phrases:
-    """A column of IOB tags. In the files it may be IOB1 (B- only between adjacent phrases of one
-    kind, as CoNLL-2003 has chunks and entities), IOB2, or IOB2 with letters of their own for the
-    last word of a phrase and for its only one (BIOES, BMES: E- and S-, M- inside; BILOU: L- and
-    U-); here it is IOB2.
+    """A column of IOB tags, which is IOB2 here.
+
+    In files it may be IOB1 (B- only between adjacent phrases of one kind, as in CoNLL-2003), IOB2,
+    or IOB2 with further letters for the last and for the only word of a phrase (BIOES and BMES: E-
+    and S-, M- inside; BILOU: L- and U-).
 
     Attributes:
       name: value of the task's option `column`.
-      feature: TFDS's name.
-      fields: names that the tags may have in JSON files.
+      feature: name in TFDS.
+      fields: possible names in JSON files.
       metrics: the main one first.
     """
 
@@ -34,7 +34,7 @@ class Phrases:
         self.name, self.feature, self.fields = name, feature, fields
 
     def kind(self, tag: str) -> str:
-        """Return "LOC" of "B-LOC" and "I-LOC", "O" of "O"."""
+        """Return the kind of a tag: "LOC" for "B-LOC" and "I-LOC", "O" for "O"."""
         return tag[2:] or "O"
 
     def is_tag(self, tag: str) -> bool:
@@ -44,7 +44,7 @@ class Phrases:
     def check(self, tag: str, kinds, where: str) -> None:
         """Check a tag.
 
-        Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any).
+        Raises: UserError: it is not an IOB tag, or its kind is not among `kinds` (None: any).
         """
         if tag in _LETTERS:
             raise UserError(
@@ -62,7 +62,7 @@ class Phrases:
         return tuple(to_iob2([_IOB2.get(tag[:2], tag[:2]) + tag[2:] for tag in tags]))
 
     def as_labels(self, names: list[str]) -> list[str]:
-        """Return the labels of tags that a user named: themselves, or in IOB2 where they are in
+        """Return the labels for tags that a user named: the tags, or their IOB2 where they are
         BIOES."""
         return self.labels(names) if any(name[:2] in _IOB2 for name in names) else names
 
@@ -72,7 +72,7 @@ class Phrases:
         return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI")]
 
     def phrases(self, tags) -> list[tuple[str, int, int]]:
-        """Return (kind, first word, word after the last) of each."""
+        """Return (kind, first word, word after the last) of each phrase."""
         return entities(tags)
 
     def score(self, gold, predicted) -> dict[str, float]:
@@ -82,8 +82,9 @@ class Phrases:
         return metrics.entity_per_class(gold, predicted)
 
     def baseline(self, train, words) -> list[list[str]]:
-        """Return the tags of the phrases that were there in training, with their most frequent
-        kind, the longest first: the shared task's own baseline for entities.
+        """Tag the phrases of the training data with their most frequent kind, the longest first.
+
+        This is the shared task's own baseline for entities.
 
         Args:
           train: list of (words, tags).
@@ -99,14 +100,14 @@ class Phrases:
 
 
 class Chunks(Phrases):
-    """Phrases that cover nearly every word: known words say more than known phrases."""
+    """Phrases that cover nearly every word, so that known words tell more than known phrases."""
 
     def baseline(self, train, words) -> list[list[str]]:
         return _most_frequent_tags(train, words)
 
 
 class Words(Chunks):
-    """Phrases of one word each, whose tags have none of IOB's letters."""
+    """Phrases of one word each, with tags without IOB's letters."""
 
     metrics = ("accuracy",)
 
@@ -150,9 +151,11 @@ COLUMNS = {
 
 
 def to_iob2(tags) -> list[str]:
-    """Return IOB2: every entity begins with B-. IOB1 (B- only between adjacent entities of a type)
-    and IOB2 are both read right, as an I- that follows O or another type begins an entity in
-    either."""
+    """Return tags in IOB2, where every entity begins with B-.
+
+    IOB1 (B- only between adjacent entities of a type) and IOB2 are both read right, since in both
+    an I- behind O or another type begins an entity.
+    """
     result, previous = [], "O"
     for tag in tags:
         begins = tag[:2] == "I-" and (previous == "O" or previous[2:] != tag[2:])
@@ -198,8 +201,7 @@ def _tag_phrases(words, kinds: dict, longest: int) -> list[str]:
 
 
 def _most_frequent_tags(train, words) -> list[list[str]]:
-    """Return each word's most frequent training tag; for other words the most frequent one of
-    all."""
+    """Return each word's most frequent training tag; unknown words get the most frequent of all."""
     counted = collections.defaultdict(collections.Counter)
     for sentence, tags in train:
         for word, tag in zip(sentence, tags, strict=True):

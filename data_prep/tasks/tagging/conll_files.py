@@ -1,5 +1,6 @@
-"""Files of words and tags: one token a line (`token_lines`), or rows with lists of words and tags
-(JSON, Parquet); of a user who asks for tags, without them or as running text.
+"""Files of words and tags: one token a line (`token_lines`), or rows of lists (JSON, Parquet).
+
+Files to be tagged may lack tags, or hold running text.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 
 WORDS = ("tokens", "words")
-# How files of annotation tools begin that hold words and entities in another way.
+# Beginnings of annotation tools' files that hold words and entities in another way.
 _TOOLS = (
     (re.compile(r"#FORMAT=WebAnno"), "INCEpTION's (or WebAnno's) TSV"),
     (re.compile(r'\{\s*"%(TYPES|FEATURE|VIEWS|FLAGS)'), "INCEpTION's UIMA CAS as JSON"),
@@ -30,8 +31,10 @@ _HINT = "; --task_options.word_column= and --task_options.tag_column= name other
 
 @dataclasses.dataclass(frozen=True)
 class TaggedDocument:
-    """`sentences`: tuples of words; `tags`: the tags of each (IOB2 for phrases), or None where they
-    are unknown.
+    """A document as sentences of words, with their tags.
+
+    `sentences`: tuples of words; `tags`: the tags of each sentence (IOB2 for phrases), or None
+    where they are unknown.
 
     `offsets`: for running text, the (start, end) characters of each word, else None.
     """
@@ -43,7 +46,7 @@ class TaggedDocument:
 
     @property
     def size(self) -> int:
-        """Number of its sentences, which it counts where examples are counted."""
+        """Number of its sentences: as many examples it counts as."""
         return len(self.sentences)
 
     @property
@@ -52,7 +55,7 @@ class TaggedDocument:
         return "\n".join(" ".join(words) for words in self.sentences)
 
     def by_sentence(self) -> list["TaggedDocument"]:
-        """Return its sentences, each a document of its own."""
+        """Return its sentences, each as a document."""
         pairs = zip(self.sentences, self.tags, strict=True)
         return [
             TaggedDocument(f"{self.id}/{index}", (words,), (tags,))
@@ -61,24 +64,25 @@ class TaggedDocument:
 
     @classmethod
     def of(cls, name: str, parts: list["TaggedDocument"]) -> "TaggedDocument":
-        """Return the tagged document of that name whose sentences are those of its parts."""
+        """Join parts to a document with a name."""
         sentences = tuple(words for part in parts for words in part.sentences)
         return cls(name, sentences, tuple(tags for part in parts for tags in part.tags))
 
     def first(self, count: int) -> "TaggedDocument":
-        """Return the document of its first sentences."""
+        """Return a document of its first `count` sentences."""
         parts = (self.sentences, self.tags, self.offsets)
         return TaggedDocument(self.id, *(part and part[:count] for part in parts))
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Columns of a file that a tagger needs, as far as the user said them.
+    """The columns of a file that a tagger needs, as far as the user gave them.
 
     Attributes:
-      column: of `conll_columns`: what is tagged.
-      word_column, tag_column: number of the column, counted from 1, or of rows its name; "": found.
-      names: the tags that numbers stand for, in their order.
+      column: the tags to read, of `conll_columns`.
+      word_column, tag_column: number of the column, counted from 1, or for rows its name; "": it is
+        looked for.
+      names: names of tags that are numbers, in order.
     """
 
     column: object = COLUMNS["entities"]
@@ -88,26 +92,26 @@ class Layout:
 
     @property
     def words_in(self) -> tuple[str, ...]:
-        """The fields of rows in which words are looked for."""
+        """The possible fields of words in rows."""
         return (self.word_column,) if self.word_column else WORDS
 
 
 def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocument]:
     """Return the documents of a file.
 
-    A row of JSON or Parquet is a sentence: "tokens" (or "words"), and its tags under one of the
-    column's `fields`, as texts or as numbers that `names` explain. Neighbouring ones of one
-    "document" are a document, others stand alone.
+    A row of JSON or Parquet is a sentence: "tokens" (or "words"), and its tags in one of the
+    column's `fields`, as texts or as numbers that `names` explain. Neighbouring rows with the same
+    "document" are a document; other rows are documents by themselves.
 
     Args:
       path: the file.
-      kinds: of the tags that are known, such as {"PER", "LOC"}; None: any.
-      layout: what is known of the file.
+      kinds: known kinds of tags, such as {"PER", "LOC"}; None: any.
+      layout: the columns that are known.
 
     Raises:
-      UserError: a line with another number of columns than the first or too few, with a tag that is
-        none, or with one of another kind; in rows, lists of different lengths; or nothing shows
-        which column holds the tags.
+      UserError: a line has too few columns or another number than the first, or a tag that is not a
+        tag or of an unknown kind; lists of a row have different lengths; or nothing shows which
+        column holds the tags.
     """
     layout = layout or Layout()
     if formats.ending(path) == "csv":
@@ -132,16 +136,16 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
 
 
 def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs:
-    """Return the examples of a file without their tags, and the rows that are answered.
+    """Return the examples of a file, without tags, and the rows that each stands for.
 
-    Documents are those that `read` finds, so that answers are those that are scored.
+    Documents are those of `read`, so that answers equal those that are scored.
 
     Args:
       task: makes examples of running text.
       path: a file, "-" for standard input.
-      format: of `formats.FORMATS`, where the user says it.
-      layout: what is known of the file.
-      single: whether every sentence is an example of its own.
+      format: of `formats.FORMATS`, if the user says it.
+      layout: the columns that are known.
+      single: whether every sentence is an example.
 
     Raises:
       UserError: as `formats.detect_format`, or nothing shows whether a line is a word or a text.
@@ -154,7 +158,7 @@ def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs
 
 
 def answers(rows: list[dict], prediction: dict, layout: Layout) -> list[dict]:
-    """Return the answer to each row of an example: the part about its sentences."""
+    """Return the answer to each row of an example: the part of the prediction on its sentences."""
     names = layout.words_in
     found, first = [], 0
     for row in rows:
@@ -172,10 +176,10 @@ def answers(rows: list[dict], prediction: dict, layout: Layout) -> list[dict]:
 
 
 def check_words(words, where: str) -> list[str]:
-    """Return `words`, a list of words.
+    """Return `words`, after a check that it is a list of words.
 
     Raises:
-      UserError: it is none; `where` names row and column.
+      UserError: it is not; `where` names row and column.
     """
     if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
         raise UserError(f"{where} must be a list of words, none of them empty: {shorten(words)}")
@@ -183,8 +187,10 @@ def check_words(words, where: str) -> list[str]:
 
 
 def by_document(rows):
-    """Return lists of neighbouring (number, row) whose rows have the same "document"; others
-    alone."""
+    """Return lists of neighbouring (number, row) whose rows have the same "document".
+
+    Other rows are alone.
+    """
     group = []
     for number, row in rows:
         name = row.get("document")
@@ -201,8 +207,7 @@ def _words_and_tags(sentence, column):
 
 
 def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> formats.Table | TokenLines:
-    """Decide what a file is: rows, a token a line, or (where tags are not wanted) running
-    text."""
+    """Find out what a file is: rows, a token a line, or (if no tags are wanted) running text."""
     lines = None
     if path == "-" or not parquet_files.is_parquet(path):
         lines = reading.Lines(path)
@@ -307,13 +312,13 @@ def _tags(values, names, where: str) -> list[str]:
 def from_tfds(
     rows, tag_names: list[str], kinds=None, column=COLUMNS["entities"]
 ) -> list[TaggedDocument]:
-    """Return the sentences of TFDS's rows, each a document of its own.
+    """Return the sentences of TFDS's rows, each as a document.
 
-    TFDS keeps neither the limits of documents nor the order of sentences.
+    TFDS keeps neither the borders of documents nor the order of sentences.
 
     Args:
-      rows: dicts of "tokens", bytes, and the column's feature, indices of `tag_names`.
-      kinds, column: as in `read`.
+      rows: dicts with "tokens", bytes, and the column's feature, indices of `tag_names`.
+      kinds, column: as in `read` and `Layout`.
     """
     documents = []
     for row in rows:
@@ -328,7 +333,7 @@ def from_tfds(
 
 
 def _sentences(words: list) -> list:
-    """Return sentences, from a list of words or of lists of them."""
+    """Return sentences, from a list of words or of lists of words."""
     return words if not words or isinstance(words[0], list) else [words]
 
 
