@@ -44,9 +44,9 @@ class BertConfig:
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
-      pad_token_id: the id that fills rows; in a batch without a mask it tells the padding. With
-        -1 the id of padding has another use too, so a batch without a mask is refused. The
-        vocabulary of a model decides it.
+      pad_token_id: the id that fills rows; in a batch without a mask it tells the padding. With -1
+        the id of padding has another use too, so a batch without a mask is refused. The vocabulary
+        of a model decides it.
 
     Encoders that are not BERT's have subclasses, marked by their fields: see `from_dict`.
 

@@ -121,8 +121,8 @@ class BertEncoder(keras.Model):
         """Return the outputs of symbolic inputs.
 
         Where the length is unknown, Keras on PyTorch would call the encoder with rows of 83 tokens,
-        and on JAX with a symbol that cannot be compared with the model's positions. So the
-        outputs for two known lengths are compared; a size that differs is unknown.
+        and on JAX with a symbol that cannot be compared with the model's positions. So the outputs
+        for two known lengths are compared; a size that differs is unknown.
         """
         ids = inputs["input_ids"] if isinstance(inputs, dict) else inputs
         if keras.backend.backend() == "tensorflow" or ids.shape[-1] is not None:

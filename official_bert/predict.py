@@ -48,9 +48,9 @@ def load(
 
     A name is looked up in this order: a folder or checkpoint that lies here, a model of this
     package ("tiny-wikipedia"), a preset that the installed KerasHub lists ("bert_tiny_en_uncased"),
-    the Hugging Face hub ("google-bert/bert-base-uncased", "bert-base-uncased"). The hub comes
-    last, so that no name means another model without a network. "hf://OWNER/NAME" is the hub in any
-    case, "NAME@REVISION" a name and its revision in one.
+    the Hugging Face hub ("google-bert/bert-base-uncased", "bert-base-uncased"). The hub comes last,
+    so that no name means another model without a network. "hf://OWNER/NAME" is the hub in any case,
+    "NAME@REVISION" a name and its revision in one.
 
     The GELU form is what the format implies (see the importers); to choose another, import with
     `experiments.convert` first.
@@ -143,8 +143,8 @@ class Model(LoadedModel):
           texts: a text or a list of them.
           pooling: "mean" over all tokens, [CLS] and [SEP] too; "cls", the vector of [CLS] (of the
             last token in a left-to-right model); "max", "mean_sqrt_len_tokens", "weightedmean",
-            "lasttoken" of sentence-transformers; "pooler", what the next-sentence head reads.
-            Where it is given, the folder's further modules are left out.
+            "lasttoken" of sentence-transformers; "pooler", what the next-sentence head reads. Where
+            it is given, the folder's further modules are left out.
           layer: which hidden state, 0 the embeddings and -1 the last layer; with any but the last
             the further modules are left out, too.
           normalize: make the vectors' length 1, so that their product is the cosine; None as the

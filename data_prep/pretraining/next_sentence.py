@@ -1,11 +1,11 @@
 """Segment pairs for next-sentence prediction: section 3.1, task 2, and appendix A.2.
 
-The sampling is the original's, rule by rule. For each document and each duplication a target
-length is drawn once. Sentences are collected until they reach it or the document ends; this is a
-chunk. The chunk is cut at a random sentence: segment A before the cut, segment B after it
-(IsNext), or a passage from another document (random), half of the time and whenever the chunk is a
-single sentence. The sentences that a random B left unused start the next chunk, so no text is lost.
-Pairs that are too long lose tokens of their longer segment, each from a random end.
+The sampling is the original's, rule by rule. For each document and each duplication a target length
+is drawn once. Sentences are collected until they reach it or the document ends; this is a chunk.
+The chunk is cut at a random sentence: segment A before the cut, segment B after it (IsNext), or a
+passage from another document (random), half of the time and whenever the chunk is a single
+sentence. The sentences that a random B left unused start the next chunk, so no text is lost. Pairs
+that are too long lose tokens of their longer segment, each from a random end.
 
 A chunk, a segment and a passage are runs of consecutive sentences, and the tokens of a document lie
 consecutively in the token store. So a pair is four numbers (start and length of A and of B), and

@@ -168,11 +168,9 @@ class FeatureSet:
 
     @property
     def notes(self) -> dict[str, int]:
-        """Counts for the report: examples, features, tokens, the longest, and examples that were
-        cut.
+        """Counts for the report: examples, features, tokens, the longest one, examples cut.
 
-        Of paragraphs cut to the answer's sentence also the answers that are not whole in the
-        window.
+        Where paragraphs are cut to the answer's sentence, it has the answers that were cut, too.
         """
         truncated = self.columns["truncated"].values
         cut = np.unique(self.columns["example_index"].values[truncated != 0])

@@ -242,9 +242,8 @@ class Task:
     def statistics(self, examples: list, predictions: list[dict]) -> dict:
         """Return {metric: (measure, float64 [examples, k])} for metrics that are functions of sums.
 
-        The sums over the examples give the metric through its measure, a key of
-        `measures.MEASURES` or of an extension's `measures`. Means of the examples' scores need
-        not be here.
+        The sums over the examples give the metric through its measure, a key of `measures.MEASURES`
+        or of an extension's `measures`. Means of the examples' scores need not be here.
         """
         return {}
 

@@ -1,9 +1,9 @@
 """LSTMs over whole texts for training on TensorFlow (measured in benchmarks/README.md).
 
-Keras' LSTM makes all of a token's products when it comes to the token, once for each direction,
-and so does the gradient of that loop. Here the products with the input are made for all tokens at
-once. Both directions share one loop, and their gradients share another; the gradients of the
-weights are two products at the end. Only what depends on the token before stays in a loop.
+Keras' LSTM makes all of a token's products when it comes to the token, once for each direction, and
+so does the gradient of that loop. Here the products with the input are made for all tokens at once.
+Both directions share one loop, and their gradients share another; the gradients of the weights are
+two products at the end. Only what depends on the token before stays in a loop.
 
 L is the length of the texts, B their number, I the width of a token's vector, U that of an LSTM, D
 the number of LSTMs side by side. A kernel's gates come in Keras' order: input gate, forget gate,

@@ -1,10 +1,9 @@
 """Answers of each head to rows of token ids, in keras.ops.
 
 `predict` calls them, SavedModels compute them in their graph, and ONNX and LiteRT files are
-compared with them.
-Inputs are int32 `input_ids`, `input_mask`, `segment_ids` [B, L] ([B, C, L] for multiple choice),
-and for masked words `masked_lm_positions` [B, P]. Outputs are float32 unless said otherwise; those
-of tokens are zero at padding:
+compared with them. Inputs are int32 `input_ids`, `input_mask`, `segment_ids` [B, L] ([B, C, L] for
+multiple choice), and for masked words `masked_lm_positions` [B, P]. Outputs are float32 unless said
+otherwise; those of tokens are zero at padding:
 
 classification: `logits`, `probabilities` [B, C]; of a regression `values` [B].
 span: `start_logits`, `end_logits` [B, L].

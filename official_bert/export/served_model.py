@@ -242,9 +242,9 @@ class ServedMaskedWords(ServedModel):
 
     `words` string [B, M, k], best first; `probabilities` float32 [B, M, k]; `token_ids` int32
     [B, M, k]; and for texts `start` and `end` int32 [B, M], the characters of each "[MASK]" (or of
-    the vocabulary's own mask), and `truncated` bool [B]. Rows with fewer masks are
-    filled with "", 0, 0 and -1. A mask that is cut off with the end of a text is not answered. A
-    word that starts with "##" continues the one before it.
+    the vocabulary's own mask), and `truncated` bool [B]. Rows with fewer masks are filled with "",
+    0, 0 and -1. A mask that is cut off with the end of a text is not answered. A word that starts
+    with "##" continues the one before it.
     """
 
     kind = "masked_words"

@@ -1,8 +1,8 @@
 """A label for every word of a text (section 5.3): named entities and the like.
 
 A word has the label of its first WordPiece, or of its last where the model was trained so
-(`label_piece`). Texts too long for the encoder are read in overlapping windows, so every
-word gets a label.
+(`label_piece`). Texts too long for the encoder are read in overlapping windows, so every word gets
+a label.
 """
 
 from collections.abc import Callable

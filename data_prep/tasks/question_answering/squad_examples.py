@@ -128,11 +128,10 @@ def from_tfds(row: dict) -> SquadExample:
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
     """Return the characters [start, end) of the first gold answer; None where it is not found.
 
-    It is looked for in the words (between white space) that the stated
-    characters touch, blanks collapsed, as in the original; of several places the one nearest to the
-    stated one counts. (A text without blanks is one word.) If it is not there, the place may have
-    been counted in bytes or units of UTF-16, or be -1; then these places, and the nearest in the
-    paragraph, are tried.
+    It is looked for in the words (between white space) that the stated characters touch, blanks
+    collapsed, as in the original; of several places the one nearest to the stated one counts. (A
+    text without blanks is one word.) If it is not there, the place may have been counted in bytes
+    or units of UTF-16, or be -1; then these places, and the nearest in the paragraph, are tried.
     """
     context, answer, start = example.context, example.answers[0], example.answer_start
     if not answer.strip():

@@ -63,8 +63,8 @@ class Conll(HoldingOut, TfdsTask):
         Args:
           data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt,
             or train.jsonl, dev.jsonl, test.jsonl (see `conll_files.read`); or one file, which is
-            then the training file. Empty: TFDS, which has sentences without documents and order,
-            so each sentence is a document, and the paper's context is missing.
+            then the training file. Empty: TFDS, which has sentences without documents and order, so
+            each sentence is a document, and the paper's context is missing.
           labels: the tags (of phrases in IOB2, whatever the files have), a list or names with
             commas between; empty: those of the training file.
           column: "entities", "chunks" or "part_of_speech"; the metric is F1 of entities or chunks,

@@ -6,8 +6,8 @@ UTF-8, the tables of `code_points.py` replace characters and divide words, and t
 FastWordpieceTokenizer cuts the words into pieces. A graph with it runs where only TensorFlow and
 tensorflow-text are installed.
 
-The characters of all texts of a batch are one flat vector. Dimensions in comments:
-B texts, C characters, W words, P pieces.
+The characters of all texts of a batch are one flat vector. Dimensions in comments: B texts, C
+characters, W words, P pieces.
 """
 
 from typing import NamedTuple

@@ -6,8 +6,8 @@ Prefix, unknown token and length of words are free, after steps that work on cha
 (`foreign_tables`). Added tokens are cut out first, or after normalisation if they are found in
 normalised text. A part that a graph cannot compute is an error that names it.
 
-The characters of all texts of a batch are one flat vector. Dimensions in comments:
-B texts, C characters, W words, P pieces, M added tokens found.
+The characters of all texts of a batch are one flat vector. Dimensions in comments: B texts, C
+characters, W words, P pieces, M added tokens found.
 """
 
 import numpy as np
