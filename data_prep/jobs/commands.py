@@ -174,7 +174,7 @@ def _parse_flags(argv):
 
 
 def _say(message: str, code: int) -> int:
-    # Names of files, and texts of strangers, may be long or hold control sequences for the terminal.
+    # Names of files, and texts of strangers, may be long or hold control sequences.
     if len(message) > 2 * _MOST_SAID:
         message = f"{message[:_MOST_SAID]} ... {message[-_MOST_SAID:]}"
     message = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], message)
