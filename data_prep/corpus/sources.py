@@ -36,7 +36,7 @@ _USUAL_FIELD = "text"
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """How the text of a source is read.
+    """The way in which the text of a source is read.
 
     Attributes:
       layout: of LAYOUTS.

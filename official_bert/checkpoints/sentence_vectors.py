@@ -52,7 +52,7 @@ class DenseStep:
 
 @dataclasses.dataclass(frozen=True)
 class SentenceVectors:
-    """How the vector of a text is made.
+    """The way in which the vector of a text is made.
 
     Attributes:
       poolings: names of `POOLINGS`; the vectors of several are concatenated.

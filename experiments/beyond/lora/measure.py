@@ -29,17 +29,16 @@ from official_bert.heads import BertClassifier
 
 RANKS = {"whole": 0, "rank 8": 8}
 ROWS, LENGTH = 32, 128
+SIZES, STEPS = ("mini", "small", "base"), 15
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--sizes", default="mini,small,base")
-    parser.add_argument("--steps", type=int, default=15)
     options = parser.parse_args()
     path = options.output / "costs.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    for size in options.sizes.split(","):
+    for size in SIZES:
         made = {name: _trainer(size, rank) for name, rank in RANKS.items()}
         found = known.setdefault(size, {"rows": ROWS, "length": LENGTH})
         for name, trainer in made.items():
@@ -50,7 +49,7 @@ def main():
             for name, trainer in made.items():
                 found[name]["bytes"] = _memory(trainer)
         else:
-            for name, seconds in _times(made, options.steps).items():
+            for name, seconds in _times(made).items():
                 found[name]["step_s"] = round(statistics.median(seconds), 4)
         write_text(path, json.dumps(known, indent=1) + "\n", own=True)
         write_text(path.with_name("report.md"), report(known), own=True)
@@ -106,10 +105,10 @@ def _memory(trainer) -> dict[str, int]:
     }
 
 
-def _times(trainers, steps) -> dict[str, list[float]]:
+def _times(trainers) -> dict[str, list[float]]:
     """Return the seconds of each step after the first two."""
     batch, seconds = _batch(), {name: [] for name in trainers}
-    for _ in range(steps + 2):
+    for _ in range(STEPS + 2):
         for name, trainer in trainers.items():
             began = time.perf_counter()
             trainer.read([trainer.train_on(batch)])
