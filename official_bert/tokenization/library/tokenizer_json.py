@@ -295,7 +295,7 @@ def piece_reader(contents: dict[str, Any]) -> Callable[[str], tuple[str, bool]]:
 
 
 class _Template:
-    """The order of names of tokens and texts (None) in a joined row; `names` are all that it knows."""
+    """The order of tokens and texts (None) in a joined row; `names` are all that it knows."""
 
     def __init__(self, single, pair, names=()):
         self.single, self.pair, self.names = single, pair, names
