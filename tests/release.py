@@ -19,7 +19,7 @@ _MADE = re.compile(r"PKG-INFO|setup\.cfg|official_bert\.egg-info/.*")
 _TESTS = (
     "tests/test_packaging.py",
     "tests/test_json_files.py",
-    "tests/data_prep/tasks/files/test_look.py",
+    "tests/data_prep/tasks/files/test_formats.py",
 )
 
 
