@@ -8,6 +8,7 @@ of all. Texts alone, a line each, train as SimCSE does (Gao et al. 2021): each i
 text, which dropout makes another.
 """
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from data_prep.tasks import metrics, split_files
 from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import SplitTask
-from data_prep.tasks.task import label_list
+from data_prep.tasks.task import MissingFile, label_list
 from experiments.beyond.sentence_vectors.options import SentenceOptions
 from experiments.beyond.sentence_vectors.similarity import TextVectors, retrieval_scores
 from experiments.training.start import preflight
@@ -133,9 +134,10 @@ class SentenceVectorsTask(SplitTask):
 
     @property
     def metrics(self):
-        """The scores of dev, which its columns decide."""
-        if self._kind(self.table("dev")) == "scored":
-            return ("spearman", "pearson")
+        """The scores of dev, which its columns decide; without a file those of retrieval."""
+        with contextlib.suppress(MissingFile):
+            if self._kind(self.table("dev")) == "scored":
+                return ("spearman", "pearson")
         return ("mrr", "recall_at_1", f"recall_at_{self.recall_at}")
 
     @property
