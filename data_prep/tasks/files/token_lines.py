@@ -12,6 +12,7 @@ from official_bert.common.errors import UserError, first_of
 
 _NUMBER = re.compile(r"\d+")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")
+_NO_TAG = ("_", "-", "")
 _COMMENT = re.compile(r"#\s*(\w[\w.:]*\s*=|(id|sent_id|text|newdoc|newpar|https?:)\b)")
 # Names of columns in the first lines of some files.
 _HEADER_WORDS = {"word", "words", "token", "tokens", "form", "text", "id"}
@@ -65,6 +66,14 @@ class TokenLines:
         counts = {"comments": self._comments, "ranges and empty nodes": self._skipped}
         told += "".join(f", {count} {what} left out" for what, count in counts.items() if count)
         return f"{self.name}: a token a line, {self._columns} columns; {told}"
+
+    def has_tags(self) -> bool:
+        """Return whether a token has a tag, in the column that the user gave or in the last."""
+        given = self._layout.tag_column
+        last = self._columns - 1
+        place = self._place(given, "tag_column", last) if last > self._word else last
+        tokens = (number for document in self.documents for s in document for number, *_ in s)
+        return place != self._word and any(self._fields[n][place] not in _NO_TAG for n in tokens)
 
     def with_tags(self, tags: list[str]) -> list[str]:
         """Return the lines with a further column: the tags of the tokens, in order."""

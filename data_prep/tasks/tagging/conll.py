@@ -345,7 +345,10 @@ class Conll(HoldingOut, TfdsTask):
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
         if not self.reads_tfds:
             # Train and dev of one file share its tags.
-            return conll_files.read(self._path(self.file_of(split)), kinds, self._layout)
+            path = self._path(self.file_of(split))
+            if split == "test":
+                return conll_files.read_test(self, path, kinds, self._layout)
+            return conll_files.read(path, kinds, self._layout)
         rows, features = split_files.read_tfds(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )

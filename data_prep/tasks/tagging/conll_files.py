@@ -56,10 +56,14 @@ class TaggedDocument:
 
     def by_sentence(self) -> list["TaggedDocument"]:
         """Return its sentences, each as a document."""
-        pairs = zip(self.sentences, self.tags, strict=True)
         return [
-            TaggedDocument(f"{self.id}/{index}", (words,), (tags,))
-            for index, (words, tags) in enumerate(pairs)
+            TaggedDocument(
+                f"{self.id}/{index}",
+                (words,),
+                self.tags and (self.tags[index],),
+                self.offsets and (self.offsets[index],),
+            )
+            for index, words in enumerate(self.sentences)
         ]
 
     @classmethod
@@ -135,6 +139,32 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
     ]
 
 
+def read_test(task, path: str, kinds, layout: Layout) -> list[TaggedDocument]:
+    """Return the documents of a test file as `read` does; without tags where it has none.
+
+    It has none where the column of tags is missing, or is "_" or "-" for every word, or an empty
+    list or numbers of -1 for every row. Running text has none.
+    """
+    found, format = _look(path, layout, tagged=False, of_tokens=True), ""
+    if isinstance(found, TokenLines):
+        format, has_tags = "conll", found.has_tags()
+    else:
+        fields = (layout.tag_column,) if layout.tag_column else layout.column.fields
+        spans = [name for _, name in character_spans.FIELDS]
+        known = {*fields, *(spans * (layout.column.name == "entities"))} & {*found.columns}
+        nothing = (None, "", "_", "-", -1)
+        has_tags = any(
+            value not in nothing
+            for _, row in found.rows()
+            for name in known
+            for value in (row[name] if isinstance(row.get(name), list) else [row.get(name)])
+        )
+    if has_tags:
+        return read(path, kinds, layout)
+    formats.said(f"{path}: no word has a tag; they are predicted, and not scored")
+    return [document for _, document in inputs(task, path, format, layout, False).rows if document]
+
+
 def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs:
     """Return the examples of a file, without tags, and the rows that each stands for.
 
@@ -206,8 +236,13 @@ def _words_and_tags(sentence, column):
     return tuple(word for _, word, _ in sentence), column.as_read([tag for *_, tag in sentence])
 
 
-def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> formats.Table | TokenLines:
-    """Find out what a file is: rows, a token a line, or (if no tags are wanted) running text."""
+def _look(
+    path: str, layout: Layout, tagged: bool, format: str = "", of_tokens: bool = False
+) -> formats.Table | TokenLines:
+    """Find out what a file is: rows, a token a line, or (if no tags are wanted) running text.
+
+    `of_tokens`: plain lines are known to be tokens.
+    """
     lines = None
     if path == "-" or not parquet_files.is_parquet(path):
         lines = reading.Lines(path)
@@ -218,7 +253,7 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> formats.
                 "as JSON with a text and its entities by characters (start, end, label)"
             )
         is_text = not format and not formats.json_format(lines, path)
-        of_tokens = is_text and (tagged or is_token_a_line(lines, path, layout))
+        of_tokens = is_text and (tagged or of_tokens or is_token_a_line(lines, path, layout))
         if format == "conll" or of_tokens:
             return TokenLines(lines, layout, tagged)
     words = layout.words_in

@@ -22,6 +22,7 @@ from experiments.beyond.lora.low_rank import adapt
 from experiments.training.step.backend import Trainer, strategies
 from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.files import write_text
+from official_bert.common.json_files import read_json
 from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
@@ -37,7 +38,7 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     path = options.output / "costs.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
+    known = read_json(path) if path.exists() else {}
     for size in SIZES:
         made = {name: _trainer(size, rank) for name, rank in RANKS.items()}
         found = known.setdefault(size, {"rows": ROWS, "length": LENGTH})
