@@ -19,7 +19,7 @@ _MOST_FRAMES, _LEAST_OF_FRAMES = 10_000, 16  # most frames of fewer bytes than t
 _ANY, _NOT_ZERO = re.compile(rb"(?s)."), re.compile(rb"[^\0]")
 _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
 # Text is packed to a tenth, nothing worth reading to a hundredth: of such files little is read.
-_MOST_TIMES, _FREE = 200, 1 << 26
+_MOST_TIMES, _FREE = 200, 1 << 24
 _MOST_LAYERS = 5  # of packing and encoding, one in the other, and the text
 
 
