@@ -127,7 +127,7 @@ def test_kept_in_a_keras_file(encoder, batch, tmp_path):
 
 def test_plain_fit_learns(batch):
     model = SentenceEncoder(BertEncoder(tiny_runs.bert(), seed=3), seed=0)
-    model.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+    model.compile(keras.optimizers.Adam(1e-2))
     inputs = {name: batch[name] for name in list(batch)[:3]}
     losses = model.fit(inputs, epochs=12, batch_size=ROWS, shuffle=False, verbose=0).history["loss"]
     assert min(losses[-3:]) < losses[0]
