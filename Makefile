@@ -59,7 +59,7 @@ test-jax: .venv-jax/stamp
 
 # Without TensorFlow or JAX: the library on PyTorch, in the version of the extra `peers`.
 test-torch: .venv-torch/stamp
-	KERAS_BACKEND=torch .venv-torch/bin/python -m pytest $(PARALLEL) tests/official_bert/test_any_backend.py
+	KERAS_BACKEND=torch .venv-torch/bin/python -m pytest $(PARALLEL) tests/official_bert/test_any_backend.py tests/official_bert/test_heads.py
 
 smoke-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m experiments.ablate --config=table5:smoke --workdir=runs/smoke-jax

@@ -83,8 +83,8 @@ def task_on(model, data, split="dev", task_options=None):
         return task_of(model, task_options, data_dir=data)[1]
     if split not in ("dev", "test"):
         raise UserError(f"{data} is one file, read as dev or test; --split={split} needs a folder")
-    folder, file = os.path.split(os.path.abspath(data))
-    return task_of(model, task_options, data_dir=folder, **{f"{split}_file": file})[1]
+    folder, file = os.path.split(data)
+    return task_of(model, task_options, data_dir=folder or os.curdir, **{f"{split}_file": file})[1]
 
 
 class Predictor:
