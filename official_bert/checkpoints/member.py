@@ -139,10 +139,10 @@ class Member:
         """Return its config.json, made from the one that BERT would have; `read` reversed."""
         return fields
 
-    def fits(self, config: BertConfig, has_word_pieces: bool) -> bool:
+    def fits(self, config: BertConfig, algorithm: str) -> bool:
         """Return whether an encoder of this shape can be exported as this member.
 
-        Members of lower rank are asked before.
+        Members of lower rank are asked before. `algorithm` is that of its tokeniser.
         """
         return True
 

@@ -35,10 +35,10 @@ def pretraining_parts() -> set[str]:
     return {name for one in members() for name in one.pretraining_parts}
 
 
-def member_of(config: BertConfig, has_word_pieces: bool) -> Member:
-    """Return the member of the family as which an encoder of this shape is exported."""
+def member_of(config: BertConfig, algorithm: str) -> Member:
+    """Return the member of the family as which an encoder with such a tokeniser is exported."""
     ranked = sorted(members(), key=lambda one: one.rank)
-    return next(one for one in ranked if one.fits(config, has_word_pieces))
+    return next(one for one in ranked if one.fits(config, algorithm))
 
 
 def backbones() -> dict[str, Backbone]:

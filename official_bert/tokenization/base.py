@@ -47,6 +47,7 @@ class Tokenizer:
       hub_class: the name of its class in `transformers`.
       hub_files: its files in folders of `transformers`; the first that exists counts.
       reads_hub_json: whether it, and not `ForeignTokenizer`, reads a `tokenizer.json` there.
+      algorithm: what cuts words, as a `tokenizer.json` names it; "" for a kind of its own.
       separators: how many `sep` stand between two texts.
       vocab: list[str], the pieces in the order of their ids.
       special: SpecialTokens.
@@ -60,6 +61,7 @@ class Tokenizer:
     hub_class: ClassVar[str]
     hub_files: ClassVar[tuple[str, ...]] = ("tokenizer.json", "vocab.txt", "vocab.json")
     reads_hub_json: ClassVar[bool] = False
+    algorithm: str = ""
     separators: int = 1
     second_file: str = ""
 
@@ -74,6 +76,12 @@ class Tokenizer:
           contents: of a JSON file.
           do_lower_case: as the vocabulary was made.
         """
+        return None
+
+    @classmethod
+    def hub_contents(cls, path: Path) -> dict[str, Any] | None:
+        """Return the contents of the `tokenizer.json` that `transformers` makes of one of
+        `hub_files`; None where the class reads the file itself."""
         return None
 
     @classmethod

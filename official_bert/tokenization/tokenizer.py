@@ -38,6 +38,7 @@ class BertTokenizer(Tokenizer):
     kind = "word_piece"
     file_name = "vocab.txt"
     hub_class = "BertTokenizer"
+    algorithm = "WordPiece"
 
     def __init__(
         self,

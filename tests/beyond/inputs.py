@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.beyond.byte_pair.files import write_parts
-from tests.beyond.successor_tokenizers import byte_pairs, sentence_piece_model
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
+from tests.beyond.successor_tokenizers import byte_pairs, sentence_piece_model, unigram_model
 from tests.tiny_inputs import VOCAB, Input, files, read_vocabulary
 
 
@@ -24,6 +25,7 @@ def inputs() -> dict[str, Input]:
         names = "*.noun *.exc" if name == "word_senses" else "*.jsonl *.tsv *.npy"
         make, read = part(_make_task_folder, name), part(_read_task_folder, name)
         rows[name] = Input(make, read, names)
+    rows["XLM-R's sentencepiece.bpe.model"] = Input(_make_unigrams, _read_unigrams, "*.model")
     for name in ("tokenizer.json", "vocab.json", "spiece.model"):
         make, read = part(_make_vocabulary, name), part(read_vocabulary, name)
         rows[f"guest's {name}"] = Input(make, read, slow=name == "spiece.model")
@@ -38,6 +40,15 @@ def _make_vocabulary(name: str, folder: Path) -> None:
         write_parts(folder, tokenizer.vocab, tokenizer.merges)
     else:
         (folder / name).write_bytes(sentence_piece_model())
+
+
+def _make_unigrams(folder: Path) -> None:
+    (folder / "sentencepiece.bpe.model").write_bytes(unigram_model())
+
+
+def _read_unigrams(folder: Path) -> list[int]:
+    tokenizer = huggingface_tokenizer.read(folder, kind="unigram")
+    return tokenizer.encode("the dog is é a b \U0001f600")
 
 
 _PATIENTS = (

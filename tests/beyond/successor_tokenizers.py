@@ -1,4 +1,4 @@
-"""Small tokenisers of RoBERTa's, GPT's and ALBERT's kinds."""
+"""Small tokenisers of RoBERTa's, GPT's, ALBERT's and XLM-RoBERTa's kinds."""
 
 import functools
 import io
@@ -40,6 +40,23 @@ def learnt_byte_pairs(path: str, vocab_size: int = 600) -> BytePairTokenizer:
     from experiments.beyond.byte_pair.learner import learn_byte_pairs
 
     return learn_byte_pairs([path], vocab_size)
+
+
+@functools.cache
+def unigram_model(texts: tuple[str, ...] = (*TEXTS,), vocab_size: int = 90) -> bytes:
+    """Return a model as fairseq has it: `<unk>`, `<s>`, `</s>`, then pieces."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts * 20),
+        model_writer=model,
+        vocab_size=vocab_size,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
 
 
 @functools.cache

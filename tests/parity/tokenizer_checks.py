@@ -5,6 +5,7 @@ from pathlib import Path
 
 from data_prep.corpus.text_files import text_lines
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
+from tests.parity import script_texts
 from tests.parity.results import Result, check
 
 # From the folder of real data: 10 MB in which no special token is written (docs/family.md).
@@ -42,6 +43,41 @@ def word_pieces(data_dir) -> list[Result]:
         Result(what, "tokenizers", differ, 0),
         Result(rules, "transformers", differ_by_rules, 0),
     ]
+
+
+@check("tokenizers", "transformers", needs_data=True)
+def multilingual_word_pieces(data_dir) -> list[Result]:
+    """bert-base-multilingual-cased's: cased, accents kept, its ideographs words of their own."""
+    import transformers
+
+    from official_bert.tokenization import BertTokenizer
+
+    vocab = (data_dir / "vocab" / "bert-base-multilingual-cased-vocab.txt").read_bytes()
+    # transformers 4 has the one in Python under the plain name.
+    slow = getattr(transformers, "BertTokenizerLegacy", transformers.BertTokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "vocab.txt").write_bytes(vocab)
+        Path(folder, "tokenizer_config.json").write_text('{"do_lower_case": false}')
+        fast = transformers.AutoTokenizer.from_pretrained(folder, tokenizer_type="bert")
+        slow = slow.from_pretrained(folder)
+        read = huggingface_tokenizer.read(Path(folder))
+        own = BertTokenizer(f"{folder}/vocab.txt", do_lower_case=False)
+        huggingface_tokenizer.write(Path(folder, "written"), own, 512)
+        written = transformers.AutoTokenizer.from_pretrained(f"{folder}/written")
+    found = script_texts.texts() + script_texts.texts("NFD")
+    expected = fast(found, add_special_tokens=False, return_offsets_mapping=True)
+    of_slow, of_written = (
+        each(found, add_special_tokens=False)["input_ids"] for each in (slow, written)
+    )
+    texts = f"texts that differ, of {len(found):,} in 25 scripts"
+    vocabulary = f"WordPiece, cased, {own.vocab_size:,} pieces of 104 languages"
+    columns = (found, expected["input_ids"], expected["offset_mapping"], of_slow, of_written)
+    differ = sum(
+        any(row != ids for row in (own.encode(text), read.encode(text), *others))
+        or [*map(tuple, offsets)] != read.encode_with_offsets(text)[1]
+        for text, ids, offsets, *others in zip(*columns, strict=True)
+    )
+    return [Result(f"{vocabulary}: {texts}", "transformers", differ, 0)]
 
 
 def real_text(data_dir) -> list[str]:

@@ -92,7 +92,7 @@ class Albert(Member):
             "classifier_dropout_prob": config.hidden_dropout_prob,
         }
 
-    def fits(self, config, has_word_pieces):
+    def fits(self, config, algorithm):
         return bool(config.value("num_hidden_groups"))
 
     def needed(self, config, objectives):

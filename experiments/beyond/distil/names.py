@@ -73,7 +73,7 @@ class DistilBert(Member):
             "sinusoidal_pos_embds": False,
         }
 
-    def fits(self, config, has_word_pieces):
+    def fits(self, config, algorithm):
         return not config.type_vocab_size
 
     def needed(self, config, objectives):

@@ -52,7 +52,7 @@ class Electra(Member):
         own = {"summary_activation": "gelu", "summary_use_proj": True}
         return {**fields, "embedding_size": config.embedding_width, **own}
 
-    def fits(self, config, has_word_pieces):
+    def fits(self, config, algorithm):
         return bool(config.value("embedding_size")) or config.value("pooler_activation") != "tanh"
 
     def needed(self, config, objectives):

@@ -53,7 +53,7 @@ class Gpt2(OpenAIGPT):
     def _added(self, fields):
         return 0
 
-    def fits(self, config, has_word_pieces):
+    def fits(self, config, algorithm):
         return config.value("norm_first")
 
     def needed(self, config, objectives):

@@ -96,7 +96,7 @@ class OpenAIGPT(Member):
             "n_special": len(ADDED),
         }
 
-    def fits(self, config, has_word_pieces):
+    def fits(self, config, algorithm):
         return not (config.value("embedding_norm") and config.value("prediction_transform"))
 
     def needed(self, config, objectives):

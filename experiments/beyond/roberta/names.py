@@ -1,4 +1,7 @@
-"""RoBERTa (Liu et al. 2019): BERT with one segment, byte pairs, and two positions never used."""
+"""RoBERTa (Liu et al. 2019): BERT with one segment, byte pairs, and two positions never used.
+
+XLM-RoBERTa differs in its tokeniser alone.
+"""
 
 from experiments.beyond.common.names import CLASSIFIER, own_activation
 from official_bert.checkpoints.member import SIZES, Backbone, Member
@@ -70,12 +73,24 @@ class Roberta(Member):
         ends = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
         return {**fields, "max_position_embeddings": positions, **ends}
 
-    def fits(self, config, has_word_pieces):
-        one_segment = config.type_vocab_size == 1 and not has_word_pieces
+    def fits(self, config, algorithm):
+        one_segment = config.type_vocab_size == 1 and algorithm != "WordPiece"
         return one_segment and config.attention_direction == "bidirectional"
 
     def needed(self, config, objectives):
         return super().needed(config, objectives) | own_activation(objectives)
 
 
-ROBERTA = Roberta()
+class XlmRoberta(Roberta):
+    """RoBERTa of a hundred languages (Conneau et al. 2020), whose tokeniser cuts unigrams."""
+
+    name = "xlm-roberta"
+    classes = "XLMRoberta"
+    tokenizer = "unigram"
+    rank = Roberta.rank - 1
+
+    def fits(self, config, algorithm):
+        return algorithm == "Unigram" and super().fits(config, algorithm)
+
+
+ROBERTA, XLM_ROBERTA = Roberta(), XlmRoberta()

@@ -1,11 +1,16 @@
-"""SentencePiece: the tokeniser of ALBERT."""
+"""SentencePiece: the tokenisers of ALBERT and of XLM-RoBERTa."""
 
 from official_bert.extension import Extension
 
+_HERE = "experiments.beyond.sentence_piece"
 EXTENSION = Extension(
     "sentence_piece",
     tokenizers={
-        "sentence_piece": "experiments.beyond.sentence_piece.tokenizer:SentencePieceTokenizer"
+        "sentence_piece": f"{_HERE}.tokenizer:SentencePieceTokenizer",
+        "unigram": f"{_HERE}.unigrams:UnigramTokenizer",
     },
-    graphs={"sentence_piece": "experiments.beyond.sentence_piece.in_graph:InGraphSentencePiece"},
+    graphs={
+        "sentence_piece": f"{_HERE}.in_graph:InGraphSentencePiece",
+        "Unigram": f"{_HERE}.unigrams_in_graph:InGraphUnigrams",
+    },
 )

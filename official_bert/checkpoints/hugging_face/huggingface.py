@@ -93,7 +93,7 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
     is_foreign = isinstance(tokenizer, ForeignTokenizer)
-    member = members.member_of(config, word_pieces or (is_foreign and tokenizer.has_word_pieces))
+    member = members.member_of(config, tokenizer.algorithm if tokenizer else "")
     own_pieces = is_foreign or (tokenizer and tokenizer.kind == member.tokenizer)
     own_pieces = own_pieces and not word_pieces
     architecture = huggingface_heads.class_of(member, head, settings, config)

@@ -56,14 +56,16 @@ def read(
     Raises:
       UserError: a file is damaged, or holds what cannot be computed.
     """
+    usual = tokenizer_class(kind)
     if vocab:
         if Path(vocab).suffix not in (".json", ".model"):
             return find_tokenizer(vocab, folder, do_lower_case)
+        if contents := usual.hub_contents(Path(vocab)):
+            return ForeignTokenizer(contents, where=str(vocab))
         found = load_tokenizer(vocab, do_lower_case is not False)
         if kind != "word_piece" and found.kind not in (kind, ForeignTokenizer.kind):
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
-    usual = tokenizer_class(kind)
     path = next((folder / name for name in usual.hub_files if (folder / name).is_file()), None)
     if path is None:
         return None
@@ -71,6 +73,8 @@ def read(
     if path.name == "vocab.txt":
         contents = _of_vocabulary(path, config, do_lower_case)
         return _foreign(contents, path, config, None)
+    if contents := usual.hub_contents(path):
+        return _foreign(contents, path, config, do_lower_case)
     if path.name != _FILE or (usual.reads_hub_json and load_tokenizer(path).kind == kind):
         return load_tokenizer(path, config.get("do_lower_case", True) is not False)
     return _foreign(tokenizer_json.read(path), path, config, do_lower_case)

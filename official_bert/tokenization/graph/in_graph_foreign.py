@@ -56,7 +56,7 @@ class InGraphWordPieces(TextsToPieces):
                 f"a TensorFlow graph cannot compute WordPiece with {what}: it needs a prefix, and "
                 "an unknown token that is a piece"
             )
-        self._steps = [_Normalizer(step) for step in foreign_tables.normalizer_steps(contents)]
+        self._steps = [Normalizer(step) for step in foreign_tables.normalizer_steps(contents)]
         self._kind = PagedTable(foreign_tables.word_kinds(contents))
         self._added = AddedTokens(tokenizer, normalized=False)
         self._added_later = AddedTokens(tokenizer, normalized=True)
@@ -96,7 +96,7 @@ class InGraphWordPieces(TextsToPieces):
         return safe, tf.reduce_any(points.with_values(is_added), axis=1)
 
 
-class _Normalizer(tf.Module):
+class Normalizer(tf.Module):
     """One `foreign_tables.Step`."""
 
     def __init__(self, step: foreign_tables.Step):

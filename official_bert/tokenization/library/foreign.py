@@ -32,8 +32,8 @@ class LibraryTokenizer(Tokenizer):
     contents: dict[str, Any]
 
     @property
-    def has_word_pieces(self) -> bool:
-        return self.contents["model"].get("type") == "WordPiece"
+    def algorithm(self) -> str:
+        return self.contents["model"].get("type") or ""
 
     @property
     def added_tokens(self) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ class LibraryTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         left_out = {self.pad_id, self.cls_id, self.sep_id}
         ids = [index for index in ids if index not in left_out]
-        if self.has_word_pieces:
+        if self.algorithm == "WordPiece":
             readable = self.readable
             return decoding.pieces_to_text(readable[index] for index in ids)
         if max(ids, default=0) >= self.vocab_size:

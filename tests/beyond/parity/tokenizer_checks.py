@@ -1,10 +1,13 @@
-"""RoBERTa's tokeniser, GPT's and ALBERT's against `tokenizers` and `transformers`."""
+"""The tokenisers of RoBERTa, GPT, ALBERT and XLM-RoBERTa against others'."""
 
+import functools
 import io
 import tempfile
 from pathlib import Path
 
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
+from tests.beyond.successor_tokenizers import unigram_model
+from tests.parity import script_texts
 from tests.parity.results import Result, check
 from tests.parity.tokenizer_checks import BOOKS, SOME, megabytes, real_text
 
@@ -157,3 +160,77 @@ def sentence_piece(data_dir) -> list[Result]:
             0,
         ),
     ]
+
+
+@check("sentencepiece", "transformers")
+def unigrams() -> list[Result]:
+    """XLM-RoBERTa's: a model of its kind in a folder, and what transformers and we write of it."""
+    import sentencepiece
+    import transformers
+
+    read = functools.partial(huggingface_tokenizer.read, kind="unigram")
+    model = _multilingual_model()
+    library = sentencepiece.SentencePieceProcessor(model_proto=model)
+    with tempfile.TemporaryDirectory() as folder:
+        theirs, ours = _of_model(folder, model)
+        theirs.save_pretrained(f"{folder}/saved")
+        again = read(Path(folder, "saved"))
+        huggingface_tokenizer.write(Path(folder, "written"), ours, 512, has_segments=False)
+        written = transformers.AutoTokenizer.from_pretrained(f"{folder}/written")
+    composed, found = script_texts.texts(), script_texts.texts() + script_texts.texts("NFD")
+    expected = theirs(found, add_special_tokens=False, return_offsets_mapping=True)
+    columns = (found, expected["input_ids"], expected["offset_mapping"])
+    differ = sum(
+        ours.encode_with_offsets(text) != (ids, [*map(tuple, offsets)]) or again.encode(text) != ids
+        for text, ids, offsets in zip(*columns, strict=True)
+    )
+    rows = ours.pack(found[:-1], found[1:], 4096)
+    pairs = [each(found[:-1], found[1:])["input_ids"] for each in (theirs, written)]
+    differ_as_pairs = sum(
+        any(row["input_ids"] != ids for ids in others)
+        for row, *others in zip(rows, *pairs, strict=True)
+    )
+    of_fairseq = [[3 if i == 0 else i + 1 for i in library.encode(text)] for text in composed]
+    differ_from_model = sum(
+        ours.encode(t) != ids for t, ids in zip(composed, of_fairseq, strict=True)
+    )
+    name = f"unigrams, {ours.vocab_size:,} pieces"
+    return [
+        Result(f"{name}: {what} in 25 scripts", against, count, 0)
+        for what, against, count in (
+            (f"composed texts that differ, of {len(composed):,}", "sentencepiece",
+             differ_from_model),
+            (f"texts whose ids or offsets differ, of {len(found):,}", "transformers", differ),
+            (f"pairs that differ, of {len(rows):,}", "transformers", differ_as_pairs),
+        )
+    ]  # fmt: skip
+
+
+@check("sentencepiece", "transformers", "tensorflow_text", slow=True)
+def unigrams_in_a_graph() -> list[Result]:
+    """Compute the same in a graph; ids, since the library shifts offsets beside controls."""
+    import tensorflow as tf
+
+    from official_bert.export.tokenizer_layer import in_graph_tokenizer
+
+    with tempfile.TemporaryDirectory() as folder:
+        theirs, ours = _of_model(folder, _multilingual_model())
+    found = script_texts.texts() + script_texts.texts("NFD")
+    expected = theirs(found, add_special_tokens=False)["input_ids"]
+    ids = in_graph_tokenizer(ours)(tf.constant(found)).to_list()
+    differ = sum(one != other for one, other in zip(ids, expected, strict=True))
+    what = f"unigrams in a graph: texts that differ, of {len(found):,} in 25 scripts"
+    return [Result(what, "transformers", differ, 0)]
+
+
+def _multilingual_model() -> bytes:
+    return unigram_model(tuple(text for own in script_texts.sentences() for text in own), 2000)
+
+
+def _of_model(folder: str, model: bytes):
+    """Return the tokenisers that transformers and we make of a folder with a model."""
+    import transformers
+
+    Path(folder, "sentencepiece.bpe.model").write_bytes(model)
+    theirs = transformers.XLMRobertaTokenizer.from_pretrained(folder)
+    return theirs, huggingface_tokenizer.read(Path(folder), kind="unigram")
