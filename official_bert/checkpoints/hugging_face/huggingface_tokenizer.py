@@ -101,9 +101,9 @@ def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict
         **{name: config[name] for name in Rules._fields[1:] if isinstance(config.get(name), bool)}
     )
     # The library wants a piece for each id. No word holds blanks, so these pieces are never found.
-    id_of = {f"no piece {index}": index for index in range(len(lines))}
     last = {piece: index for index, piece in enumerate(lines) if piece}
-    id_of = {**{piece: i for piece, i in id_of.items() if i not in {*last.values()}}, **last}
+    without = {*range(len(lines))} - {*last.values()}
+    id_of = {**{f"no piece {index}": index for index in sorted(without)}, **last}
     special = [token for token in named.values() if token in id_of]
     return standard(id_of, rules, named["unk"], special, _MAX_CHARS_PER_WORD)
 

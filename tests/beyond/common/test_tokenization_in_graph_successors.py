@@ -1,12 +1,22 @@
 """The tokenisers of RoBERTa, GPT and ALBERT as TensorFlow operations: equal to those in Python."""
 
 import random
+import unicodedata
+from pathlib import Path
 
 import pytest
 from tokenization_texts import NASTY
 
 from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer
-from tests.beyond.successor_tokenizers import TEXTS, byte_pairs, sentence_piece_model, word_ends
+from official_bert.common.errors import UserError
+from official_bert.tokenization import ForeignTokenizer
+from tests.beyond.successor_tokenizers import (
+    TEXTS,
+    byte_pairs,
+    sentence_piece_model,
+    unigram_model,
+    word_ends,
+)
 
 tf = pytest.importorskip("tensorflow")
 
@@ -63,3 +73,20 @@ def test_sentence_piece(do_lower_case):
     # A run of one letter has several cuts of the same score; which is taken is the library's.
     texts = [text for text in _texts() if "xxx" not in text and "ééé" not in text]
     _check(InGraphSentencePiece(tokenizer), tokenizer, texts)
+
+
+def test_unigrams(tmp_path):
+    pytest.importorskip("sentencepiece")
+    from experiments.beyond.sentence_piece.unigrams import contents_of
+    from experiments.beyond.sentence_piece.unigrams_in_graph import InGraphUnigrams
+
+    Path(tmp_path, "m.model").write_bytes(unigram_model())
+    tokenizer = ForeignTokenizer(contents_of(tmp_path / "m.model"))
+    marked = ["e\u0301", "o\u0302\u0301", "l\u0304\u0323 the", "ﬁ\u0301", "가 か\u3099", "\n\u200d",
+              "a\u0600e\u0301b", "<mask>the <s>", "the\u3000 dog\u0085"]  # fmt: skip
+    # The library gives other places to what stands beside a character that is dropped.
+    texts = [text for text in _texts() if not {"Cc"} & {*map(unicodedata.category, text)}]
+    _check(InGraphUnigrams(tokenizer), tokenizer, [*texts, *marked])
+    refused = {**tokenizer.contents, "pre_tokenizer": {"type": "WhitespaceSplit"}}
+    with pytest.raises(UserError, match="cannot compute this tokeniser's pre_tokenizer"):
+        InGraphUnigrams(ForeignTokenizer(refused))
