@@ -90,13 +90,14 @@ def create(
     input_look.look(inputs)
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)
-    store_options = token_stores.store_options(inputs, vocab_path, chosen)
-    options = store_options | dataclasses.asdict(chosen)
-    # The number of separators between A and B; 0 in rows without a B.
-    options["separators"] = 0 if chosen.packing == "single" else tokenizer.separators
-    if workers is None:
-        workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
+        vocab_path = stack.enter_context(storage.one_file(vocab_path, tokenizer))
+        store_options = token_stores.store_options(inputs, vocab_path, chosen)
+        options = store_options | dataclasses.asdict(chosen)
+        # The number of separators between A and B; 0 in rows without a B.
+        options["separators"] = 0 if chosen.packing == "single" else tokenizer.separators
+        if workers is None:
+            workers = _local_workers(num_workers, store_options["inputs"], progress)
         try:
             lock = stack.enter_context(locked(output))
         except UserError:
@@ -141,11 +142,10 @@ def _finished(output, options) -> dict | None:
 
 
 def _check_suits(tokenizer, path, chosen):
-    if tokenizer.second_file:
+    if chosen.masked_lm_prob and tokenizer.special.mask is None:
         raise UserError(
-            f"{path}: a part of the vocabulary is in {tokenizer.second_file}, and records keep one "
-            f"file; official_bert.tokenization.load_tokenizer({path!r}).write(FOLDER) makes one of "
-            "both"
+            f"{path}: no token of it hides another ([MASK]); --masked_lm_prob=0 leaves rows as "
+            "they are, for models that read left to right"
         )
     if chosen.segmented and tokenizer.kind != "word_piece":
         raise UserError(f"segmented: only WordPiece makes every ideograph a token, {path} does not")

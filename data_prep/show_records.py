@@ -59,7 +59,8 @@ def statistics(source, limit: int = 100_000) -> dict:
     lengths, masks, random_next = [], [], 0
     fates = np.zeros(2, np.int64)  # [MASK], unchanged
     vocab_path = _vocab_beside(records, required=False)
-    mask_id = storage.load_tokenizer(vocab_path).mask_id if vocab_path else -1
+    knows = bool(vocab_path) and records.has_predictions
+    mask_id = storage.load_tokenizer(vocab_path).mask_id if knows else -1
     for example in itertools.islice(_examples(records), limit):
         lengths.append(int(example["input_mask"].sum()))
         random_next += int(example["next_sentence_labels"][0])
@@ -85,7 +86,7 @@ def statistics(source, limit: int = 100_000) -> dict:
     }
     if masks:
         result["masks_a_row"] = [float(np.mean(masks)), min(masks), max(masks)]
-        if vocab_path:
+        if knows:
             shares = fates / sum(masks)
             result["mask_share"], result["same_share"] = map(float, shares)
             result["random_share"] = float(1 - shares.sum())

@@ -278,6 +278,17 @@ def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **r
         return load_tokenizer(local, do_lower_case, **rules)
 
 
+@contextlib.contextmanager
+def one_file(path: str, tokenizer):
+    """Return the path of a vocabulary, or of a temporary file that holds its second one too."""
+    if not tokenizer.second_file:
+        yield path
+        return
+    with local_files.scratch() as folder:
+        tokenizer.write(folder)
+        yield os.path.join(folder, tokenizer.file_name)
+
+
 def find_vocabulary(folder: str, required: bool = True) -> str:
     """Return the path of the vocabulary beside records; "" where none is there nor required.
 

@@ -92,10 +92,11 @@ class MaskedRows:
 def prediction_counts(lengths: np.ndarray, masked_lm_prob: float, max_predictions: int):
     """Return the number of predictions for rows of these lengths (with specials), int64 [rows].
 
-    np.rint rounds halves to even, as Python's round does in the original.
+    There is one at least, unless `masked_lm_prob` is 0. np.rint rounds halves to even, as Python's
+    round does in the original.
     """
     wanted = np.rint(np.asarray(lengths) * masked_lm_prob).astype(np.int64)
-    return np.clip(wanted, 1, max_predictions)
+    return np.clip(wanted, int(masked_lm_prob > 0), max_predictions)
 
 
 def mask_rows(

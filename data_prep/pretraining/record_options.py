@@ -28,7 +28,8 @@ class RecordOptions:
       max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.
       max_predictions_per_seq: slots for masked tokens, max_seq_length * masked_lm_prob or more: 20
         at 128, 77 at 512 (19 would do at 128; the paper's code has 20).
-      masked_lm_prob: share of a row's tokens to predict.
+      masked_lm_prob: share of a row's tokens to predict; 0 for models that read left to right,
+        whose vocabulary may lack [MASK].
       short_seq_prob: share of documents cut into shorter rows, against a mismatch between
         pre-training and fine-tuning.
       dupe_factor: number of passes over the corpus, each with other pairs and masks.

@@ -193,7 +193,7 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
         pairs.a_length + pairs.b_length + 2 + between,
         masks,
         vocab_size=vocabulary.size,
-        mask_id=vocabulary.mask,
+        mask_id=vocabulary.mask if options["masked_lm_prob"] else vocabulary.cls,
         masked_lm_prob=options["masked_lm_prob"],
         max_predictions=options["max_predictions_per_seq"],
         rates=MaskingRates(options["mask_rate"], options["same_rate"], options["random_rate"]),
@@ -226,8 +226,11 @@ class _Vocabulary:
     def __init__(self, tokenizer):
         self.size = tokenizer.vocab_size
         self.pad, self.cls = tokenizer.pad_id, tokenizer.cls_id
-        self.sep, self.mask = tokenizer.sep_id, tokenizer.mask_id
-        self._tokenizer = tokenizer
+        self.sep, self._tokenizer = tokenizer.sep_id, tokenizer
+
+    @functools.cached_property
+    def mask(self):
+        return self._tokenizer.mask_id
 
     @functools.cached_property
     def continues(self):

@@ -33,7 +33,7 @@ def tokenise(task: dict) -> dict:
     segmented = task["segmented"]
     encode = (SegmentedEncoder(tokenizer) if segmented else tokenizer).encode_lines
     writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size, segmented))
-    counts, unknown = Counter(), tokenizer.unk_id
+    counts, unknown = Counter(), tokenizer.unk_id if tokenizer.special.unk else -1
     for path, start, stop, weight in task["stretches"]:
         writer.set_weight(weight)
         for lines in line_blocks(path, start, stop):

@@ -42,8 +42,8 @@ class Tokenizer:
     Attributes:
       kind: its name in `model.json`.
       file_name: of its vocabulary in folders of models and records.
-      second_file: a file beside that of its vocabulary, of which records keep one; "": there is
-        none.
+      second_file: a file that was read beside that of its vocabulary; "": there is none. `write`
+        makes one file of both.
       hub_class: the name of its class in `transformers`.
       hub_files: its files in folders of `transformers`; the first that exists counts.
       reads_hub_json: whether it, and not `ForeignTokenizer`, reads a `tokenizer.json` there.
@@ -69,7 +69,9 @@ class Tokenizer:
     special: SpecialTokens
 
     @classmethod
-    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
+    def of_file(
+        cls, path: Path, contents: dict[str, Any], do_lower_case: bool
+    ) -> "Tokenizer | None":
         """Return the tokeniser of a file that is not a list of pieces; None for other kinds' files.
 
         Args:

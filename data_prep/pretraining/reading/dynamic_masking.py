@@ -77,7 +77,7 @@ class MaskingRules:
             tokenizer.vocab_size,
             tokenizer.cls_id,
             tokenizer.sep_id,
-            tokenizer.mask_id,
+            tokenizer.mask_id if options["masked_lm_prob"] else tokenizer.cls_id,
             tokenizer.continues if whole_words else None,
         )
 

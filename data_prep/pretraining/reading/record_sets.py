@@ -64,6 +64,12 @@ class RecordSet:
         return sum(self.counts)
 
     @property
+    def has_predictions(self) -> bool:
+        """Return whether rows have tokens to predict: always, unless masked_lm_prob was 0."""
+        options = self.manifest.get("options")
+        return not isinstance(options, dict) or options.get("masked_lm_prob") != 0
+
+    @property
     def fingerprint(self) -> str:
         """Digest of what training reads, without the folder and without options that left no
         trace."""

@@ -10,9 +10,11 @@ from official_bert.common.files import write_text
 from official_bert.common.json_files import MOST_BYTES, field, list_of, read_json, shorten
 from official_bert.common.outside_files import read_bytes
 from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library.foreign import ForeignTokenizer
 from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
 MERGES_FILE, VOCAB_FILE = "merges.txt", "vocab.json"
+END_OF_TEXT = "<|endoftext|>"  # GPT-2's
 WORD_END = "</w>"  # ends the last piece of a word in OpenAI GPT's
 
 
@@ -48,6 +50,34 @@ def is_robertas(contents: dict[str, Any], where) -> bool:
     if is_whole(contents):
         return not _why_not_roberta(contents, where)
     return not any(str(piece).endswith(WORD_END) for piece in contents)
+
+
+def is_gpt2s(contents: dict[str, Any]) -> bool:
+    """Return whether a `vocab.json` is GPT-2's, whose one special token divides texts."""
+    return isinstance(contents.get(END_OF_TEXT), int) and "<s>" not in contents
+
+
+def gpt2s(contents: dict[str, Any], path: Path) -> ForeignTokenizer:
+    """Return the tokeniser of GPT-2's `vocab.json` and the merges beside it.
+
+    Raises:
+      UserError: a file is damaged.
+    """
+    pieces, merges = of_two_files(contents, path)
+    id_of = {piece: index for index, piece in enumerate(pieces)}
+    beside = path.with_name(tokenizer_json.CONFIG)
+    prefix = beside.is_file() and read_json(beside).get("add_prefix_space") is True
+    byte_level = {"type": "ByteLevel", "add_prefix_space": prefix, "use_regex": True}
+    whole = tokenizer_json.whole(
+        model_of(id_of, merges),
+        tokenizer_json.special_tokens(id_of, [END_OF_TEXT]),
+        pre_tokenizer={**byte_level, "trim_offsets": True},
+        post_processor={**byte_level, "trim_offsets": False},
+        decoder={**byte_level, "trim_offsets": True},
+    )
+    found = ForeignTokenizer(whole, where=str(path))
+    found.second_file = MERGES_FILE
+    return found
 
 
 def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str, str]], bool]:

@@ -84,7 +84,9 @@ class BytePairTokenizer(LibraryTokenizer):
         self._ids = _Cache(self._ids_of_chunk)
 
     @classmethod
-    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool) -> Self | None:
+    def of_file(cls, path: Path, contents: dict[str, Any], do_lower_case: bool):
+        if path.suffix == ".json" and files.is_gpt2s(contents):
+            return files.gpt2s(contents, path)
         is_own = path.suffix == ".json" and files.is_robertas(contents, path)
         return cls(path) if is_own else None
 

@@ -165,6 +165,9 @@ def greedy(scores, place):
 def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 0):
     """Return a `choose` of `decode` that draws by probability.
 
+    The order is that of `transformers`: temperature, `top_k`, then `top_p` of what is left. Tokens
+    with the score of the last one that stays all stay.
+
     Args:
       temperature: below 1 the likely becomes likelier.
       top_k: of so many likeliest tokens only; 0: of all (Fan et al. 2018).
@@ -184,18 +187,26 @@ def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed:
         raise UserError(f"seed {seed} has more than 32 bits")
 
     def choose(scores, place):
-        scores = ops.cast(scores, "float32")
-        scores = (scores - ops.max(scores, axis=-1, keepdims=True)) / temperature
+        return draw(left_to_draw(scores, temperature, top_k, top_p), make_seed(seed, place))
+
+    return choose
+
+
+def left_to_draw(scores, temperature: float, top_k: int, top_p: float):
+    """Return float32 [B, V]: scores by temperature, -1e9 where `sampling` never draws."""
+    scores = ops.cast(scores, "float32")
+    scores = (scores - ops.max(scores, axis=-1, keepdims=True)) / temperature
+    if top_k:
+        best = ops.top_k(scores, min(top_k, scores.shape[-1]))[0]
+        scores = ops.where(scores < best[:, -1:], -1e9, scores)
+    if top_p < 1:
         ranked = ops.flip(ops.sort(scores, axis=-1), axis=-1)
         shares = ops.softmax(ranked, axis=-1)
         # A token stays where those before it sum to less than top_p; the first always does.
         stays = ops.cumsum(shares, axis=-1) - shares < top_p
-        if top_k:
-            stays = ops.logical_and(stays, ops.arange(ranked.shape[-1]) < top_k)
         least = ops.min(ops.where(stays, ranked, np.inf), axis=-1, keepdims=True)
-        return draw(ops.where(scores >= least, scores, -1e9), make_seed(seed, place))
-
-    return choose
+        scores = ops.where(scores < least, -1e9, scores)
+    return scores
 
 
 def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):

@@ -3,8 +3,8 @@
     python -m experiments.pretrain --config=gpt:tiny --workdir=runs/gpt \\
         --config.phases.0.records=records_64
 
-pre-trains one at the sizes of `pretrain` (scales: tiny, smoke; paper: 12 layers, a
-million steps of 64 rows of 512 tokens), and
+pre-trains one at the sizes of `pretrain` (scales: tiny, smoke; continue, which trains the model of
+--config.init_from further; paper: 12 layers, a million steps of 64 rows of 512 tokens), and
 
     python -m experiments.finetune --config=gpt --config.model=runs/gpt/model \\
         --config.task=mrpc --config.data_dir=glue_data --workdir=runs/gpt_mrpc
@@ -39,13 +39,14 @@ FINETUNE = FinetuneConfig(
 
 def get_config(scale: str = "finetune") -> PretrainConfig | FinetuneConfig:
     scales = {"finetune": lambda: FINETUNE, "paper": _paper}
-    small = {name: lambda name=name: gpt(pretrain.get_config(name)) for name in ("tiny", "smoke")}
-    return choose_scale({**scales, **small}, scale)
+    names = ("tiny", "smoke", "continue")
+    of_bert = {name: lambda name=name: gpt(pretrain.get_config(name)) for name in names}
+    return choose_scale({**scales, **of_bert}, scale)
 
 
 def gpt(base: PretrainConfig) -> PretrainConfig:
     """Return GPT of the sizes, the data and the steps of a pre-training of BERT."""
-    bert = base.bert_config.replaced(**OPENAI_GPT)
+    bert = base.bert and base.bert_config.replaced(**OPENAI_GPT)  # "": the checkpoint's
     return dataclasses.replace(
         base, bert=bert, objectives=("next_token",), bias_correction=True, output_bias="zeros"
     )

@@ -4,7 +4,8 @@
         --config.phases.0.records=records_64
 
 Configurations: albert, electra, roberta, spanbert, distil, tinybert, gpt2. Scales: tiny, smoke
-(those of `pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's own are made with
+(those of `pretrain`: 24,000 and 200 steps); gpt2:continue trains the GPT-2 of --config.init_from
+further. Records are those of BERT; ALBERT's own are made with
 --packing=consecutive --spans=ngrams, SpanBERT's with --packing=single --spans=geometric, ELECTRA's
 with --mask_rate=0.85 --same_rate=0.15 --random_rate=0, RoBERTa's with --packing=single
 --dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab --kind=byte_pair
@@ -103,6 +104,8 @@ def tinybert(scale: str = "tiny") -> PretrainConfig:
 
 def gpt2(scale: str = "tiny") -> PretrainConfig:
     """Return GPT-2: OpenAI GPT that normalises what a sub-layer reads."""
+    if scale == "continue":
+        return gpt.get_config(scale)
     base = gpt.gpt(_base(scale))
     return dataclasses.replace(base, bert=base.bert.replaced(**GPT2))
 

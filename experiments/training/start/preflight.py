@@ -18,7 +18,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError, check_choice
 from official_bert.config import parts_named
-from official_bert.objectives import check_direction
+from official_bert.objectives import check_direction, fills_masks
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
@@ -143,6 +143,11 @@ def pretraining(config):
             raise UserError(f"{name}.records is empty; give a folder of records")
         length, model = phase.max_seq_length, (bert, tokenizer)
         records, heldout = _records(phase.records, f"{name}.records", length, *model), None
+        if not records.has_predictions and fills_masks({"objectives": config.objectives}):
+            raise UserError(
+                f"{name}.records={phase.records}: made with masked_lm_prob=0, so masked_lm has "
+                "nothing to predict; make them again without it"
+            )
         if place := phase.heldout_records:
             length = records.max_seq_length
             heldout = _records(place, f"{name}.heldout_records", length, *model)

@@ -31,12 +31,8 @@ from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import lower_case_of
 
 _MAX_CHARS_PER_WORD = 100  # longer words become [UNK]; in the original 200
-_FILE, _CONFIG, _ADDED, _MAP = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "added_tokens.json",
-    "special_tokens_map.json",
-)
+_FILE, _ADDED = "tokenizer.json", "added_tokens.json"
+_CONFIG, _MAP = tokenizer_json.CONFIG, tokenizer_json.MAP
 
 
 def read(
@@ -82,7 +78,7 @@ def read(
 
 def _foreign(contents, path: Path, config: dict, do_lower_case: bool | None) -> ForeignTokenizer:
     _check_rules(contents, config, do_lower_case, path)
-    named = _named(path.parent, config)
+    named = _named(path)
     known = _add_tokens(contents, _added(path.parent, config, named), path)
     special = tokenizer_json.roles(contents, known, str(path), named)
     return ForeignTokenizer(contents, special, str(path))
@@ -90,7 +86,7 @@ def _foreign(contents, path: Path, config: dict, do_lower_case: bool | None) -> 
 
 def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict:
     """Return the `tokenizer.json` that transformers makes of a `vocab.txt`."""
-    named = _named(path.parent, config)
+    named = _named(path)
     lines = load_vocab(path, check=False)
     if do_lower_case is None:
         do_lower_case = config.get("do_lower_case")
@@ -143,21 +139,14 @@ def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path)
             )
 
 
-def _named(folder: Path, config: dict) -> dict[str, str]:
-    """Return {role: token} of `tokenizer_config.json` and `special_tokens_map.json`.
+def _named(path: Path) -> dict[str, str]:
+    """Return {role: token} of the files beside a vocabulary.
 
     Without a `tokenizer.json`, roles that they do not name have BERT's tokens.
     """
-    named = {}
-    if not (folder / _FILE).is_file():
-        named = SpecialTokens(*SPECIAL_TOKENS)._asdict()
-    for fields in (_json(folder / _MAP), config):
-        for role in (*SpecialTokens._fields, "bos", "eos"):
-            token = fields.get(f"{role}_token")
-            token = token.get("content") if isinstance(token, dict) else token
-            if isinstance(token, str) and token:
-                named[role] = token
-    return named
+    has_json = path.with_name(_FILE).is_file()
+    usual = {} if has_json else SpecialTokens(*SPECIAL_TOKENS)._asdict()
+    return {**usual, **tokenizer_json.named_beside(path)}
 
 
 def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, Any]]:

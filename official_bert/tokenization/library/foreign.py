@@ -123,7 +123,8 @@ class ForeignTokenizer(LibraryTokenizer):
 
         Args:
           contents: the path of a `tokenizer.json`, or its contents.
-          special: the special tokens; None: as the file says (see `tokenizer_json.roles`).
+          special: the special tokens; None: as the file, and those beside it, say (see
+            `tokenizer_json.roles`).
           where: names the contents in messages.
 
         Raises:
@@ -131,14 +132,17 @@ class ForeignTokenizer(LibraryTokenizer):
             chance, joins texts in another way than BERT, or has no token to begin or to end a
             sequence.
         """
+        named: dict[str, str] = {}
         if isinstance(contents, str | os.PathLike):
-            where, contents = str(contents), tokenizer_json.read(Path(contents))
+            where, named = str(contents), tokenizer_json.named_beside(Path(contents))
+            contents = tokenizer_json.read(Path(contents))
+            self.second_file = tokenizer_json.CONFIG if named else ""
         plain = {**contents, "truncation": None, "padding": None}
         self._library, self.contents = tokenizer_json.library(plain, where)
         vocab = tokenizer_json.pieces(self._library, self.contents, where)
         if special is None:
             full = {**self.contents, "padding": contents.get("padding")}
-            special = tokenizer_json.roles(full, vocab, where)
+            special = tokenizer_json.roles(full, vocab, where, named)
         self._set_vocab(vocab, special)
         self.separators = tokenizer_json.separators(self.contents, special, where)
 

@@ -21,6 +21,7 @@ _USUAL = {
     "sep": ("[SEP]", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
+CONFIG, MAP = "tokenizer_config.json", "special_tokens_map.json"
 FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 _BLANK = "▁"  # SentencePiece's sign for the blank before a word
 
@@ -174,7 +175,9 @@ def roles(
 
     The file says them in its template, padding and model.
 
-    Our own templates name the mask too, as a token that they do not use.
+    Our own templates name the mask too, as a token that they do not use. A special token that is
+    the only one of its file, and has no other role, divides texts: it begins and ends a sequence,
+    and stands for nothing unknown (GPT-2's <|endoftext|>).
 
     Args:
       named: {role: token} of the files beside a `tokenizer.json`. Tokens that are not pieces are
@@ -204,16 +207,39 @@ def roles(
         other = named.get({"cls": "bos", "sep": "eos"}.get(role))
         candidates = (named.get(role), said.get(role), other, *usual)
         found[role] = next((token for token in candidates if token in known and token), None)
+    others = {said["unk"], *_USUAL["pad"], *_USUAL["unk"], *_USUAL["mask"]}
+    alone = [t["content"] for t in contents.get("added_tokens") or () if t.get("special")]
+    if len(alone) == 1 and alone[0] not in others:
+        found |= {role: found[role] or alone[0] for role in ("cls", "sep")}
+    if found["unk"] in (found["cls"], found["sep"]):
+        found["unk"] = None
     for role, does in (("cls", "begins"), ("sep", "ends")):
         if found[role] is None:
             token = named.get(role)
             told = f"{role}_token {token!r} is not a piece of it" if token else "none is named"
             raise UserError(
                 f"{where}: no token {does} a sequence ({told}); name one of its pieces as "
-                f"{role}_token in tokenizer_config.json beside it"
+                f"{role}_token in {CONFIG} beside it"
             )
     # The model never reads the padding.
     return SpecialTokens(**{**found, "pad": found["pad"] or found["sep"]})
+
+
+def named_beside(path: Path) -> dict[str, str]:
+    """Return {role: token} of `special_tokens_map.json` and `tokenizer_config.json` beside a file.
+
+    Beside the roles of `SpecialTokens` these files have "bos" and "eos".
+    """
+    named = {}
+    for other in (MAP, CONFIG):
+        beside = path.with_name(other)
+        fields = read_json(beside) if beside.is_file() else {}
+        for role in (*SpecialTokens._fields, "bos", "eos"):
+            token = fields.get(f"{role}_token")
+            token = token.get("content") if isinstance(token, dict) else token
+            if isinstance(token, str) and token:
+                named[role] = token
+    return named
 
 
 def separators(contents: dict[str, Any], special: SpecialTokens, where: str) -> int:
