@@ -247,14 +247,15 @@ class Model(LoadedModel):
         found = text_answers.masked_words(self.tokenizer, ask, texts, self._longest)
         return found[0] if one else found
 
-    def generate(self, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):
+    def generate(self, texts="", length=64, temperature=0.0, **options):
         """Continue texts by a left-to-right language model.
 
         Args:
           texts: a text or a list of them; "" for a text from its beginning.
           length: tokens of a row at most, those of the text among them.
           temperature: 0 takes the likeliest token each time; otherwise tokens are drawn.
-          top_k, top_p, seed: of the draws (`generation.sampling` of the extension).
+          **options: top_k, top_p and seed of the draws (`generation.sampling` of the extension);
+            beams and length_penalty (`beam_search.search`).
 
         Returns: the text that follows, or a list of them.
 
@@ -262,7 +263,7 @@ class Model(LoadedModel):
           UserError: the model has no language-model head or does not read left to right, or a text
             is too long, or an option is impossible.
         """
-        return find("verbs", "generate")(self, texts, length, temperature, top_k, top_p, seed)
+        return find("verbs", "generate")(self, texts, length, temperature, **options)
 
     def _of_extension(self, texts, pairs, settings, batch_size):
         if pairs is not None:

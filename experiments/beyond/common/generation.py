@@ -1,4 +1,4 @@
-"""Text from a model that reads left to right, token by token: greedy, or drawn (GPT-2's way).
+"""Text from a model that reads left to right, token by token: greedy, drawn, or by beams.
 
 A step reads one token a row and gives the scores of the next; keys and values of the tokens before
 are kept, so that each is computed once. `decode` asks no more of a step, whatever model is behind
@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from experiments.beyond.common.beam_search import search
 from experiments.beyond.common.draws import draw
 from experiments.beyond.common.layers import attend
 from experiments.beyond.common.shape import not_a_transformer
@@ -165,8 +166,7 @@ def greedy(scores, place):
 def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 0):
     """Return a `choose` of `decode` that draws by probability.
 
-    The order is that of `transformers`: temperature, `top_k`, then `top_p` of what is left. Tokens
-    with the score of the last one that stays all stay.
+    The order is that of `transformers`: temperature, `top_k`, then `top_p` of what is left.
 
     Args:
       temperature: below 1 the likely becomes likelier.
@@ -200,24 +200,54 @@ def left_to_draw(scores, temperature: float, top_k: int, top_p: float):
         best = ops.top_k(scores, min(top_k, scores.shape[-1]))[0]
         scores = ops.where(scores < best[:, -1:], -1e9, scores)
     if top_p < 1:
-        ranked = ops.flip(ops.sort(scores, axis=-1), axis=-1)
-        shares = ops.softmax(ranked, axis=-1)
-        # A token stays where those before it sum to less than top_p; the first always does.
-        stays = ops.cumsum(shares, axis=-1) - shares < top_p
-        least = ops.min(ops.where(stays, ranked, np.inf), axis=-1, keepdims=True)
-        scores = ops.where(scores < least, -1e9, scores)
+        order = ops.argsort(scores, axis=-1)  # the likeliest last; of equal ones the later
+        shares = ops.softmax(ops.take_along_axis(scores, order, axis=-1), axis=-1)
+        goes = ops.cumsum(shares, axis=-1) <= 1 - top_p
+        rank = ops.argsort(order, axis=-1)
+        goes = ops.logical_and(
+            ops.take_along_axis(goes, rank, axis=-1), rank < scores.shape[-1] - 1
+        )
+        scores = ops.where(goes, -1e9, scores)
     return scores
 
 
-def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):
-    """Continue texts; see `predict.Model.generate`, whose `model` this is."""
-    from official_bert.export.text_answers import as_texts
+def best_continuations(
+    step: Callable, begin: Callable, prompts, length: int, end: int, beams: int, penalty: float
+) -> list[list[int]]:
+    """Continue each prompt by `beam_search.search`.
+
+    Args:
+      step: function of `decode`.
+      begin: function of (rows, length) -> the state before the first token.
+      prompts, length, end: of `decode`.
+      beams, penalty: of `search`; the length of a text is that of what follows its prompt.
+
+    Returns: what follows each prompt.
+    """
+    written = []
+    for ids in prompts:
+        row, state = np.array(ids, "int32"), begin(beams, length)
+        for place, token in enumerate(row[:-1]):
+            _, state = step(np.full(beams, token, "int32"), np.array(place, "int32"), state)
+        read = len(row) - 1
+
+        def shifted(tokens, place, state, read=read):
+            return step(tokens, place + read, state)
+
+        ends = np.full(1, end, "int32")
+        found = search(shifted, state, row[-1:], ends, length - len(row), beams, penalty)
+        written.append([int(i) for i in ops.convert_to_numpy(found)[0] if i >= 0])
+    return written
+
+
+def of_language_model(model) -> NextToken:
+    """Return the step of a `predict.Model` that reads left to right.
+
+    Raises:
+      UserError: it has no language-model head, no vocabulary, or sees what comes next.
+    """
     from official_bert.predict import NO_VOCABULARY
 
-    for name, value in {"length": length, "top_k": top_k, "seed": seed}.items():
-        if not isinstance(value, int | np.integer):
-            raise UserError(f"{name} {value!r} is not a whole number")
-    texts, one = as_texts(texts, may_be_empty=True)
     head = getattr(model.model, "masked_lm", None)
     if model.head != "pretraining" or head is None:
         raise UserError(
@@ -225,11 +255,31 @@ def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, se
         )
     if model.tokenizer is None:
         raise UserError(NO_VOCABULARY)
+    return NextToken(model.encoder, head, model.tokenizer.vocab_size)
+
+
+def generate(
+    model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0,
+    beams=1, length_penalty=1.0,
+):  # fmt: skip
+    """Continue texts; see `predict.Model.generate`, whose `model` this is."""
+    from official_bert.export.text_answers import as_texts
+
+    whole = {"length": length, "top_k": top_k, "seed": seed, "beams": beams}
+    for name, value in whole.items():
+        if not isinstance(value, int | np.integer):
+            raise UserError(f"{name} {value!r} is not a whole number")
+    texts, one = as_texts(texts, may_be_empty=True)
+    step = of_language_model(model)
+    if not 1 <= beams <= step.entries // 2 or (beams > 1 and temperature):
+        raise UserError(
+            f"beams={beams}, temperature={temperature}: beams are from 1 to half of the "
+            f"vocabulary's {step.entries} entries, and of temperature 0 alone"
+        )
     drawing = sampling(temperature or 1.0, top_k, top_p, seed)
     choose = drawing if temperature else greedy
     made = model.__dict__.setdefault("_graphs", {})
     if made.get("generate", (None,))[0] is not model.model:
-        step = NextToken(model.encoder, head, model.tokenizer.vocab_size)
         made["generate"] = model.model, (step, step.compiled())
     step, compiled_step = made["generate"][1]
     prompts = [prompt(model.tokenizer, text) for text in texts]
@@ -237,7 +287,12 @@ def generate(model, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, se
     if (longest := max(map(len, prompts), default=0)) >= length:
         raise UserError(f"a text has {longest} tokens: nothing fits behind it in {length}")
     end = model.tokenizer.sep_id
-    state = step.begin(len(prompts), length)
-    found = decode(compiled_step, state, prompts, length, choose, end)
+    if beams > 1:
+        # JAX compiles the loop of the search, with the step in it.
+        in_loop = step if keras.backend.backend() == "jax" else compiled_step
+        found = best_continuations(in_loop, step.begin, prompts, length, end, beams, length_penalty)
+    else:
+        state = step.begin(len(prompts), length)
+        found = decode(compiled_step, state, prompts, length, choose, end)
     written = [model.tokenizer.decode(ids) for ids in found]
     return written[0] if one else written

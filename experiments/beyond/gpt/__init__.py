@@ -13,6 +13,7 @@ EXTENSION = Extension(
     verbs={
         "generate": "experiments.beyond.common.generation:generate",
     },
+    commands={"perplexity": "experiments.beyond.gpt.perplexity:main"},
     options={
         "finetune.lm_loss_weight": "experiments.beyond.gpt.options:GptOptions",
         "finetune.draw_special_tokens": "experiments.beyond.gpt.options:GptOptions",

@@ -6,7 +6,7 @@ The written text begins and ends as the read one does, with [CLS] and [SEP] in B
 import keras
 from keras import ops
 
-from experiments.beyond.seq2seq.beam_search import search
+from experiments.beyond.common.beam_search import search
 from official_bert.common.errors import UserError
 from official_bert.encoder import complete_inputs, input_specs
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import official_bert as ob
-from experiments.beyond.seq2seq.beam_search import search
+from experiments.beyond.common.beam_search import search
 from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import model_folder
