@@ -225,8 +225,8 @@ def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: boo
         write_vocab(folder / "vocab.txt", tokenizer.vocab)
         write_json(folder / _MAP, special)
         write_json(folder / _FILE, fast_tokenizer(tokenizer))
-    elif tokenizer.special.cls == tokenizer.special.sep:  # this one adds no tokens to a text
-        write_json(folder / _FILE, tokenizer.contents)
+    elif tokenizer.special.cls == tokenizer.special.sep:
+        write_json(folder / _FILE, tokenizer.without_template())
     else:
         tokenizer.write_for_hub(folder)
     write_json(

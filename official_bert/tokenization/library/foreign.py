@@ -156,9 +156,19 @@ class ForeignTokenizer(LibraryTokenizer):
         if self.special.mask is not None:  # templates have no mask, see tokenizer_json.roles
             name, index = self.special.mask, self.mask_id
             template["special_tokens"][name] = {"id": name, "ids": [index], "tokens": [name]}
-        # A step that trims offsets stays.
+        kept = self._trims()
+        joined = {"type": "Sequence", "processors": [*kept, template]} if kept else template
+        padding = tokenizer_json.padding(self)
+        return {**self.contents, "post_processor": joined, "padding": padding}
+
+    def without_template(self) -> dict[str, Any]:
+        """Return the contents of a `tokenizer.json` that adds no tokens to a text, as GPT-2's."""
+        return {**self.contents, "post_processor": next(iter(self._trims()), None)}
+
+    def _trims(self) -> list[dict[str, Any]]:
+        """Return the step that trims offsets, if there is any."""
         steps = tokenizer_json.steps(self.contents.get("post_processor"), "processors")
-        kept = [
+        return [
             {
                 "add_prefix_space": step["add_prefix_space"],
                 "trim_offsets": step["trim_offsets"],
@@ -168,9 +178,6 @@ class ForeignTokenizer(LibraryTokenizer):
             for step in steps
             if step["type"] in ("RobertaProcessing", "ByteLevel")
         ]
-        joined = {"type": "Sequence", "processors": [*kept, template]} if kept else template
-        padding = tokenizer_json.padding(self)
-        return {**self.contents, "post_processor": joined, "padding": padding}
 
     def _more_content(self) -> list:
         return [json.dumps(self.to_json(), sort_keys=True), *self.special]

@@ -12,6 +12,7 @@ from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer
 from official_bert.common.errors import UserError
 from official_bert.export.formats.id_export import write_tokenizer_json
 from official_bert.export.settings import ServingSettings
+from official_bert.tokenization import load_tokenizer
 from tests import test_growth
 from tests.beyond.successor_tokenizers import byte_pairs, sentence_piece_model, word_ends
 from tests.data_prep.pretraining import test_packings
@@ -78,13 +79,18 @@ def test_records(tmp_path, vocabularies, packing, whole_words):
     test_packings.test_rows(tmp_path, corpus, vocabularies, "byte_pair", packing, whole_words)
 
 
-def test_records_that_a_vocabulary_does_not_suit(tmp_path):
-    corpus = write_corpus(tmp_path / "a.txt", documents=3)
+def test_records_keep_one_file_of_two(tmp_path):
+    corpus = write_corpus(tmp_path / "a.txt", documents=30)
     pieces = {piece: index for index, piece in enumerate(byte_pairs().vocab)}
     (tmp_path / "vocab.json").write_text(json.dumps(pieces), encoding="utf-8")
     (tmp_path / "merges.txt").write_text("")
-    with pytest.raises(UserError, match=r"merges.txt, and records keep one .*makes one of both"):
-        create(corpus, str(tmp_path / "vocab.json"), str(tmp_path / "r"))
+    create(corpus, str(tmp_path / "vocab.json"), str(tmp_path / "r"), **_RECORDS)
+    kept = load_tokenizer(tmp_path / "r" / "tokenizer.json")
+    assert kept.digest() == byte_pairs().digest()
+
+
+def test_records_that_a_vocabulary_does_not_suit(tmp_path):
+    corpus = write_corpus(tmp_path / "a.txt", documents=3)
     word_ends(["word"], "a.").write(tmp_path)
     options = {"do_whole_word_mask": True, **_RECORDS}
     with pytest.raises(UserError, match="do not say where words begin: whole words are not mask"):
