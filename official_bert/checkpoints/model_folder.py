@@ -24,7 +24,7 @@ from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import PROBLEMS, BertConfig
-from official_bert.extension import check, find
+from official_bert.extension import check, find, names
 from official_bert.objectives import parse_spec
 from official_bert.window_pooling import POOLINGS, of_tokens
 
@@ -175,10 +175,27 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
 
 def of_run(folder: str | os.PathLike) -> str:
     """Return advice where a run's or an export's folder is given in place of a model's; else ""."""
+    if left := _of_start(Path(folder)):
+        return left
     inside = Path(folder) / "model"
     if any((Path(folder) / place / "saved_model.pb").is_file() for place in ("", "1")):
         return " (it holds an export; this asks for the model folder that it was made from)"
     return f" (this run's model is {inside})" if (inside / MODEL_FILE).is_file() else ""
+
+
+def _of_start(folder: Path) -> str:
+    """Return what a run of an extension left in place of a model folder; else ""."""
+    known = names("starts")
+    for run in (folder, folder.parent):
+        if not (run / "results.json").is_file() or not (run / "config.json").is_file():
+            continue
+        name = read_json(run / "config.json").get("model")
+        if name in known and not (run / "model" / MODEL_FILE).is_file():
+            return f" ({run} is a run of {name}: {find('starts', name).leaves})"
+    for marker in (name for name in known if "*" in name):
+        if folder.is_dir() and any(folder.glob(marker)):
+            return f" ({find('starts', marker).leaves})"
+    return ""
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:

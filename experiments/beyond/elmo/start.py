@@ -53,6 +53,10 @@ class Elmo(BertSource):
     """An ELMo, to pre-train (`bert` is an ElmoConfig) or to read the states of."""
 
     rate = LSTM_RATE
+    leaves = (
+        "an ELMo's states are read in training alone: experiments.finetune --config.model=FOLDER "
+        "--config.features=elmo, or --config.model=bilstm_attention --config.elmo=FOLDER"
+    )
     lacks = BertSource.lacks | {"freeze"}
 
     def check_pretraining(self, config):

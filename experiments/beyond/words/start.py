@@ -17,6 +17,7 @@ from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
 from experiments.beyond.words.options import WordOptions
 from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
+from experiments.training.finetuning.one_shot_models import OneShotModel
 from experiments.training.settings.flops import LSTM_RATE, lstm_flops
 from experiments.training.settings.options import replaced
 from experiments.training.start.initial_state import BertSource
@@ -95,6 +96,7 @@ class WordVectors(BertSource):
 
     has_seeds = True
     rate = LSTM_RATE
+    leaves = OneShotModel.leaves  # the table of its words is a file of its own
     lacks = frozenset(("bilstm", "mean_pooling", "features", "freeze", "vocab"))
     takes = (WordOptions,)
 

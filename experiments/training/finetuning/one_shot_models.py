@@ -21,6 +21,10 @@ class OneShotModel(initialization.ModelSource):
     """
 
     head = does = ""
+    leaves = (
+        "it leaves scores and predictions, no model; rows to answer go into the test file of its "
+        "data, which the run answers with --config.predict_test=true"
+    )
     lacks = initialization.ModelSource.lacks | _STEPWISE
 
     def accepts(self, options):

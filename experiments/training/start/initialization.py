@@ -28,6 +28,8 @@ class ModelSource:
       lacks: fields of a FinetuneConfig that this kind does not support.
       takes: classes of `Options` with `of_a_start` that this kind supports.
       rate: FLOPs a second of its work; None where the rate of BERT's step applies.
+      leaves: what a run leaves where it is no model folder, and what works in its place; a
+        sentence for messages.
     """
 
     repeats = True
@@ -35,6 +37,7 @@ class ModelSource:
     lacks: frozenset[str] = frozenset()
     takes: tuple[type[Options], ...] = ()
     rate: float | None = None
+    leaves = "it leaves no model folder"
 
     def accepts(self, options: Options) -> bool:
         """Return whether options are for this kind."""

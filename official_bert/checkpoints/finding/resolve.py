@@ -70,7 +70,8 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
         return name
     known = [*embedded.names(), *presets]
     if not (parts := hub.parts_of(name)):
-        raise UserError(f"{name}: no such folder or checkpoint{meant(name, known)}")
+        left = model_folder.of_run(path)
+        raise UserError(f"{name}: no such folder or checkpoint{left or meant(name, known)}")
     name, written = parts
     if revision and written not in (None, revision):
         raise UserError(f"{model}: names another revision than revision={revision}")
