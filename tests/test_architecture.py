@@ -218,6 +218,7 @@ def test_stand_ins_for_classes_give_way_to_them():
     del keras.saving.get_custom_objects()["official_bert>Made"]
 
 
+@pytest.mark.slow  # `make test-jax` has no TensorFlow
 def test_works_where_tensorflow_is_missing_and_loads_keras_files_before_any_class(tmp_path):
     pytest.importorskip("jax", reason="needs a backend other than TensorFlow")
     from official_bert import BertAdamW, BertClassifier, BertConfig, BertEncoder

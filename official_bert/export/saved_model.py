@@ -144,11 +144,13 @@ def _signatures(model) -> dict:
         for name in ("input_ids", "input_mask", "segment_ids")
     }
 
+    answer_texts = tf.function(model.answer_texts, autograph=False)  # traced once for both
+
     def answer_examples(examples):
-        return model.answer_texts(**_parse_examples(examples, model.text_inputs))
+        return answer_texts(**_parse_examples(examples, model.text_inputs))
 
     wanted = {
-        "serving_default": (model.answer_texts, strings),
+        "serving_default": (answer_texts, strings),
         "token_ids": (model.answer_padded_ids, ids),
         "serving_examples": (
             answer_examples,

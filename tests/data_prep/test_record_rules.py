@@ -47,7 +47,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SLOW = ("rates", "short", "few predictions", "whole words, rates")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in CASES]
+)
 def test_the_rules_on_thousands_of_examples(tmp_path, vocab, case):
     path = write_corpus(tmp_path / "a.txt", documents=300, sentences=(1, 40))
     chosen = dataclasses.asdict(RecordOptions(**OPTIONS | CASES[case]))

@@ -188,12 +188,14 @@ def one_layer(**fields):
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        (lambda: ob.BertClassifier(one_layer(**SHAPES["left to right"]), 3, seed=1), {}),
         (lambda: ob.BertMultipleChoice(one_layer(**SHAPES["one segment"]), seed=1), {}),
         (lambda: ob.BertSpan(make_encoder(), seed=1), INT8),
-        (lambda: ob.BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3}),
+        pytest.param(
+            lambda: ob.BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3},
+            marks=pytest.mark.slow,
+        ),
     ],
-)
+)  # fmt: skip
 def test_litert(litert_file, tmp_path, model, options):
     model = model()
     batch, answer = ask(litert_file, tmp_path, model, **options)

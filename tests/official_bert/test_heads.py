@@ -44,7 +44,7 @@ def numbers(tensors):
 KINDS = ["single_label", "multi_label", "regression", "span", "multiple_choice", "tagging"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["single_label", "span"])  # all: tests/goldens
 def test_fit_learns(kind, config, inputs):
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = dataclasses.replace(config, num_hidden_layers=1, **rates)

@@ -22,11 +22,8 @@ def served(path, batch):
 @pytest.mark.parametrize(
     ("make", "shape"),
     [
-        (lambda encoder: ob.BertClassifier(encoder, 3), (4, 8)),
         (lambda encoder: ob.BertClassifier(encoder, 3, windows="mean"), (2, 2, 8)),
         (lambda encoder: ob.BertSpan(encoder, bilstm=True), (4, 8)),
-        (lambda encoder: ob.BertMultipleChoice(encoder), (2, 2, 8)),
-        (lambda encoder: ob.BertTagger(encoder, 2), (4, 8)),
     ],
 )
 def test_heads(make, shape, config, inputs, tmp_path):

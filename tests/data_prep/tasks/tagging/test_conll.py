@@ -338,6 +338,7 @@ def test_real_files_and_the_published_baseline(data_dir):
     assert baseline["f1"] == pytest.approx(0.7118, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_other_columns_of_the_real_files(data_dir):
     folder = str(data_dir / "conll2003")
     chunks = get_task("conll2003", data_dir=folder, column="chunks", context="sentence")

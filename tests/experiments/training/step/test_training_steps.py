@@ -1,5 +1,7 @@
 """The training step on one device, as every backend takes it; `make test-jax` runs these too."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -18,8 +20,17 @@ ONE = strategies.get_strategy("one_device")
 QUIET = tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def _trainer(bert=QUIET, **options):
+@functools.cache
+def _compiled(bert, **options):
     return tiny_runs.trainer(Trainer, bert, ONE, **options)
+
+
+def _trainer(bert=QUIET, objectives=tiny_runs.PAIRED, **options):
+    """Return a trainer as at its beginning; tests of the same options share what is compiled."""
+    trainer = _compiled(bert, objectives=objectives, **options)
+    trainer.reset(lambda seed: BertPretrainer(bert, objectives, seed=seed), 1)
+    trainer.set_schedule(1e-2, 2, 100)
+    return trainer
 
 
 def _batch(step):
@@ -27,7 +38,10 @@ def _batch(step):
 
 
 def _batches(first, last):
-    batches = [_batch(step) for step in range(first, last)]
+    return _iterator([_batch(step) for step in range(first, last)])
+
+
+def _iterator(batches):
     if keras.backend.backend() == "jax":
         return iter(batches)
     import tensorflow as tf
@@ -127,7 +141,7 @@ def test_the_epsilon_of_the_masked_lm_loss_counts_once():
     assert float(weight) == 1
     for accumulation in (1, 4):
         trainer = _trainer(accumulation=accumulation)
-        loss = trainer.read([trainer.train_on(batch)])["masked_lm_loss"][0]
+        loss = trainer.train_from(_iterator([batch]), 1)["masked_lm_loss"][0]
         np.testing.assert_allclose(loss, float(total) / (1 + 1e-5), rtol=2e-6)
 
 
@@ -174,9 +188,7 @@ def test_learning_rate_is_that_of_the_schedule():
 
 
 def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
-    with_nsp, without_nsp = (
-        _trainer(weight_decay=0.1), _trainer(objectives=("masked_lm",), weight_decay=0.1)
-    )  # fmt: skip
+    with_nsp, without_nsp = _trainer(), _trainer(objectives=("masked_lm",))
     before = [v.numpy() for v in with_nsp.model.trainable_variables]
     losses, weights = _train(with_nsp, [3], without=("next_sentence_loss",))
     lacking, others = _train(without_nsp, [3])

@@ -1,7 +1,7 @@
 """TensorFlow's steps as an accelerator would get them: shapes that XLA accepts, kernels on GPUs.
 
 XLA is handed every step and writes its program; to compile it would take half a minute each
-(`test_trainer` does so for two). All of it is in a process with two logical devices, and in one of
+(`test_trainer` does so for one). All of it is in a process with two logical devices, and in one of
 a worker of several machines.
 """
 
