@@ -106,7 +106,8 @@ def list_of(
     """
     values = field(fields, name, list, where)
     for index, value in enumerate(values):
-        field({f"{name}[{index}]": value}, f"{name}[{index}]", kind, where)
+        if not fits(value, kind):
+            field({f"{name}[{index}]": value}, f"{name}[{index}]", kind, where)
     return values
 
 

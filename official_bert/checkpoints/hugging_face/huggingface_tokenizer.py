@@ -179,7 +179,7 @@ def _add_tokens(contents, tokens: list[dict], path: Path) -> list[str]:
     """
     there = contents["added_tokens"] = list(contents.get("added_tokens") or [])
     names = {token.get("content") for token in there}
-    known = _pieces(contents, path)
+    known, count = _pieces(contents, path), len(there)
     id_of = {piece: index for index, piece in enumerate(known)}
     for token in tokens:
         name, index = token["content"], token["id"]
@@ -190,6 +190,8 @@ def _add_tokens(contents, tokens: list[dict], path: Path) -> list[str]:
             )
         if name not in names:
             there.append(token)
+    if len(there) == count:
+        return known
     there.sort(key=lambda token: token["id"])
     return _pieces(contents, path)
 
