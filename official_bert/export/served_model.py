@@ -36,6 +36,7 @@ class ServedModel(tf.Module):
         # The first maps strings [B] to ragged int32 ids [B, (tokens)]; the second returns `Pieces`.
         self.tokenize = lambda texts: tokenizer(texts)
         self.tokenize_with_offsets = lambda texts: tokenizer.tokenize_with_offsets(texts)
+        self.resources = tokenizer.resources
         self.settings, self.own = settings, loaded.tokenizer
         self.cls_id, self.sep_id = self.own.cls_id, self.own.sep_id
         self.between = tuple(self.own.between)

@@ -212,14 +212,9 @@ IN_GRAPH: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "no steps": lambda: word_piece(None, None, ENTITIES),
 }
 # Tokenisers that an extension's graph computes.
-OF_GUESTS: dict[str, Callable[[], tokenizers.Tokenizer]] = {
+OF_BYTES: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "bytes": byte_pairs,
     "bytes, added tokens": lambda: byte_pairs(FLAGS),
-    "unigrams, blanks single": lambda: unigram(
-        _chain(norm.Nmt(), norm.NFKC(), norm.Replace(tokenizers.Regex(" {2,}"), " ")),
-        pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace(prepend_scheme="always")]),
-        FLAGS,
-    ),
 }
 IN_PYTHON_ONLY: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "ss for ß by a pattern": lambda: word_piece(
@@ -244,7 +239,12 @@ IN_PYTHON_ONLY: dict[str, Callable[[], tokenizers.Tokenizer]] = {
         norm.Lowercase(), pre.Whitespace(), fuse_unk=True
     ),
     "unigrams": lambda: unigram(_chain(norm.NFKC(), norm.Lowercase()), pre.Metaspace(), ENTITIES),
+    "unigrams, blanks single": lambda: unigram(
+        _chain(norm.Nmt(), norm.NFKC(), norm.Replace(tokenizers.Regex(" {2,}"), " ")),
+        pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace(prepend_scheme="always")]),
+        FLAGS,
+    ),
 }
-ZOO = {**IN_GRAPH, **OF_GUESTS, **IN_PYTHON_ONLY}
+ZOO = {**IN_GRAPH, **OF_BYTES, **IN_PYTHON_ONLY}
 
-__all__ = ["ByteLevel", "IN_GRAPH", "IN_PYTHON_ONLY", "OF_GUESTS", "ROLES", "ZOO", "texts"]
+__all__ = ["ByteLevel", "IN_GRAPH", "IN_PYTHON_ONLY", "OF_BYTES", "ROLES", "ZOO", "texts"]

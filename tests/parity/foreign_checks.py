@@ -15,7 +15,7 @@ _AT_ONCE = 1000
 @check("tokenizers", "tensorflow_text")
 def foreign_tokenizers() -> list[Result]:
     """Ids and offsets of every tokeniser of the zoo, one line each."""
-    from tokenizer_zoo import BLOCKS, IN_GRAPH, OF_GUESTS, ZOO, texts
+    from tokenizer_zoo import BLOCKS, IN_GRAPH, OF_BYTES, ZOO, texts
 
     found = texts(_EACH)
     results = []
@@ -26,7 +26,7 @@ def foreign_tokenizers() -> list[Result]:
         ]
         where = {"Python": _in_python, "a graph": _in_graph}
         for place, encode in where.items():
-            if place == "a graph" and name not in {**IN_GRAPH, **OF_GUESTS}:
+            if place == "a graph" and name not in {**IN_GRAPH, **OF_BYTES}:
                 continue
             pairs = zip(encode(json.loads(made.to_str()), found), expected, strict=True)
             differ = sum(ours != theirs for ours, theirs in pairs)

@@ -35,6 +35,7 @@ class InGraphSentencePiece(TextsToPieces):
     def __init__(self, tokenizer: sentence_piece.SentencePieceTokenizer):
         super().__init__(name="in_graph_sentence_piece")
         self._model = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+        self.resources = (self._model,)
         self._lower = tokenizer.do_lower_case
         is_blank, replaced = _tables()
         self._is_blank, self._replace = PagedTable(is_blank), Replace(replaced)

@@ -31,7 +31,6 @@ from official_bert.tokenization.graph.in_graph_foreign import AddedTokens, Norma
 from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 
-_UNSEEN = 0x10FFFF  # stands for an added token; never a character
 # Two cuts of a word often have the same score ("0" "00", "00" "0"), and rounding must not decide
 # between them: float32 adds such multiples up to 1024 exactly, as the library float64.
 _SCORE_STEP = 2.0**-14
@@ -60,12 +59,16 @@ class InGraphUnigrams(TextsToPieces):
                 waiting = []
                 if step["type"] == "Precompiled":
                     self._steps.append(Charsmap(step))
-            elif not _joins_blanks(step):
+            else:
                 waiting.append(step)
         self._kind = PagedTable(foreign_tables.word_kinds(words))
         self._added = AddedTokens(tokenizer, normalized=False)
         self._added_later = AddedTokens(tokenizer, normalized=True)
+        known = {char for piece, _ in contents["model"]["vocab"] for char in piece}
+        # Stands for an added token.
+        self._unseen = next(code for code in range(0x10FFFF, 0, -1) if chr(code) not in known)
         self._model = tf_text.SentencepieceTokenizer(_model(contents["model"]), out_type=tf.int32)
+        self.resources = (self._model,)
 
     def _pieces(self, texts):
         characters = self._added(decode(texts))
@@ -79,7 +82,7 @@ class InGraphUnigrams(TextsToPieces):
         source = tf.repeat(tf.range(tf.size(word)), 1 + tf.cast(begins, tf.int32))
         is_blank = tf.concat([source[1:] == source[:-1], [False]], 0)[: tf.size(source)]
         characters, word = characters.take(source), tf.gather(word, source)
-        points = tf.where(tf.gather(is_token, source), _UNSEEN, characters.points)
+        points = tf.where(tf.gather(is_token, source), self._unseen, characters.points)
         points = tf.where(is_blank, ord(BLANK), points)
         spelt = tf.RaggedTensor.from_value_rowids(
             points, word, nrows=tf.size(rows), validate=False
@@ -101,12 +104,6 @@ class InGraphUnigrams(TextsToPieces):
         return pieces_of(tf.size(texts), rows, ids, *places)
 
 
-def _joins_blanks(step) -> bool:
-    """Return whether a step of a normalizer does nothing before a cut at blanks."""
-    of_blanks = step.get("pattern") == {"Regex": " {2,}"} and step["content"] in (" ", BLANK)
-    return step["type"] == "Strip" or of_blanks
-
-
 def _check(tokenizer: ForeignTokenizer) -> None:
     contents, model = tokenizer.contents, tokenizer.contents["model"]
     cuts = tokenizer_json.pre_tokenizers(contents)
@@ -119,12 +116,12 @@ def _check(tokenizer: ForeignTokenizer) -> None:
         told = f"pre_tokenizer {shorten(contents.get('pre_tokenizer'))}"
     elif normalizer is None or BLANK in normalizer.normalize_str(f"a{BLANK}a"):
         told = f"normalizer, which keeps {BLANK}"
-    elif model.get("unk_id") is None or model.get("byte_fallback"):
-        told = "model, which has no piece for what is unknown, or spells that in bytes"
+    elif model.get("byte_fallback"):
+        told = "model, which spells in bytes what is unknown"
+    elif model.get("unk_id") not in {token["id"] for token in tokenizer.added_tokens}:
+        told = "model, whose piece for what is unknown is not an added token"
     elif len({piece for piece, _ in model["vocab"]} - {""}) < len(model["vocab"]):
         told = "model with a piece that is empty or stands twice"
-    elif any(chr(_UNSEEN) in piece for piece, _ in model["vocab"]):
-        told = f"model with U+{_UNSEEN:X}"
     if told:
         raise UserError(
             f"a TensorFlow graph cannot compute this tokeniser's {told}: export token ids instead "

@@ -63,7 +63,14 @@ def pieces_of(batch, rows, *columns) -> Pieces:
 
 
 class TextsToPieces(tf.Module):
-    """The interface of every tokeniser inside the graph; a subclass defines `_pieces(texts)`."""
+    """The interface of every tokeniser inside the graph; a subclass defines `_pieces(texts)`.
+
+    Attributes:
+      resources: what a SavedModel must keep beside the graph: models that TensorFlow's operations
+        hold.
+    """
+
+    resources: tuple = ()
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:

@@ -40,6 +40,16 @@ def _check(graph, tokenizer, texts):
     assert graph(tf.constant([], tf.string)).shape[0] == 0
 
 
+def _check_saved(graph, text, folder):
+    """Check a SavedModel, which hides the tokeniser as served models do."""
+    module = tf.Module()
+    module.resources, signature = graph.resources, [tf.TensorSpec([None], tf.string)]
+    module.ids = tf.function(lambda texts: graph(texts).to_tensor(), input_signature=signature)
+    tf.saved_model.save(module, str(folder))
+    found = tf.saved_model.load(str(folder)).ids(tf.constant([text]))
+    assert found.numpy().tolist() == graph(tf.constant([text])).to_list()
+
+
 @pytest.mark.parametrize("add_prefix_space", [False, True])
 def test_byte_pairs(add_prefix_space):
     from experiments.beyond.byte_pair.in_graph import InGraphBytePairs
@@ -65,14 +75,17 @@ def test_word_ends():
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_sentence_piece(do_lower_case):
+def test_sentence_piece(do_lower_case, tmp_path):
     pytest.importorskip("sentencepiece")
     from experiments.beyond.sentence_piece.in_graph import InGraphSentencePiece
 
     tokenizer = SentencePieceTokenizer(sentence_piece_model(), do_lower_case)
     # A run of one letter has several cuts of the same score; which is taken is the library's.
     texts = [text for text in _texts() if "xxx" not in text and "ééé" not in text]
-    _check(InGraphSentencePiece(tokenizer), tokenizer, texts)
+    graph = InGraphSentencePiece(tokenizer)
+    _check(graph, tokenizer, texts)
+    if do_lower_case:
+        _check_saved(graph, TEXTS[0], tmp_path)
 
 
 def test_unigrams(tmp_path):

@@ -58,10 +58,9 @@ def test_an_export_without_such_a_file_says_so(tmp_path):
     assert "spiece.model" in note and not [*tmp_path.iterdir()]
 
 
-# Unigrams are in `test_tokenization_in_graph_successors.py`.
-@pytest.mark.parametrize("name", ["bytes", "bytes, added tokens"])
-def test_graphs_of_foreign_tokenisers_are_equal(name, tmp_path):
-    made = tokenizer_zoo.OF_GUESTS[name]()
+@pytest.mark.parametrize("name", tokenizer_zoo.OF_BYTES)
+def test_graphs_of_foreign_byte_pairs_are_equal(name, tmp_path):
+    made = tokenizer_zoo.OF_BYTES[name]()
     assert different_in_graph(made, tmp_path, tokenizer_zoo.texts(EACH)) == []
 
 
