@@ -10,7 +10,7 @@ from data_prep.records import open_records
 from experiments.training.answers import export_model
 from experiments.training.answers.predictor import read_task
 from experiments.training.pretraining import heldout
-from experiments.training.pretraining.pretrain_feed import PretrainingBatches, check_fit
+from experiments.training.pretraining.pretrain_batches import PretrainingBatches, check_fit
 from official_bert import BertConfig, BertTokenizer
 from official_bert.common.errors import UserError
 from official_bert.export.settings import ServingSettings
@@ -99,12 +99,12 @@ def records(tmp_path):
 def test_damaged_records_are_named_where_pieces_are_counted(records):
     fault = r"a.tfrecord record 1: masked_lm_ids\[0\] is 4294967301"
     with pytest.raises(UserError, match=fault):
-        heldout.piece_counts(str(records), 10, every_token=True)
-    feed = PretrainingBatches.__new__(PretrainingBatches)
-    feed.phases = [types.SimpleNamespace(records=open_records(str(records)))]
-    feed._bert = types.SimpleNamespace(vocab_size=10)
+        heldout.piece_counts(heldout.in_order(open_records(str(records)), 256), 10, True)
+    batches = PretrainingBatches.__new__(PretrainingBatches)
+    batches.phases = [types.SimpleNamespace(records=open_records(str(records)))]
+    batches._bert = types.SimpleNamespace(vocab_size=10)
     with pytest.raises(UserError, match=fault):
-        feed.log_frequencies()
+        batches.log_frequencies()
 
 
 def test_odd_options_of_a_manifest_are_no_traceback(records):

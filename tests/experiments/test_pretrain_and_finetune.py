@@ -344,7 +344,7 @@ def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tm
     phases = (Phase(str(data / "short"), 16, 1),)
     still = tiny_runs.pretrain_config(data, seed=3, learning_rate=1e-30, phases=phases)
     pretrain.run(still, tmp_path, progress=False)
-    start = functools.partial(BertSource().of_finetuning, task=None, examples={})
+    start = functools.partial(BertSource().finetuning_start, task=None, examples={})
     begun = start(_finetune_config(texts, tmp_path / "model")).weights
     config = _finetune_config(texts, vocab=str(data / "vocab.txt"), initial_seed=3)
     weights = start(config).weights

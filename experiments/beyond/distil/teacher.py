@@ -9,14 +9,14 @@ from experiments.beyond.distil.checks import as_fine_tuned, same_vocabulary
 from experiments.beyond.distil.costs import teacher_step_flops
 from experiments.beyond.distil.distillation import Distilled, taught
 from experiments.training.folder.inputs import checkpoint_digest
-from experiments.training.settings.options import Options, Part
+from experiments.training.settings.options import Options, RunHooks
 from experiments.training.start import initial_state
 from official_bert.checkpoints import model_folder
 from official_bert.heads import build_head
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadTeacher(Part):
+class ReadTeacher(RunHooks):
     """A teacher's shape and weights, and its part in a run.
 
     Attributes:
@@ -66,13 +66,13 @@ class ReadTeacher(Part):
             model, learnt, self.options.teacher_temperature, self.options.teacher_weight
         )
 
-    def of_pretraining(self, feed):
-        objectives, bert = feed.written, self.start.bert
-        flops = sum(teacher_step_flops(bert, objectives, *shape) for shape in feed.shapes())
-        told = {"digest": self.digest, "flops": flops, "students_flops": feed.flops()}
-        return {"teacher": told}
+    def pretraining_results(self, batches):
+        objectives, bert = batches.specs, self.start.bert
+        flops = sum(teacher_step_flops(bert, objectives, *shape) for shape in batches.shapes())
+        found = {"digest": self.digest, "flops": flops, "students_flops": batches.flops()}
+        return {"teacher": found}
 
-    def of_finetuning(self, state, config):
+    def finetuning_results(self, state, config):
         # Counted as if every text had the full length.
         flops = self.start.bert.encoder_flops(state.examples, config.max_seq_length)
         return {"teacher": {"digest": self.digest, "flops": flops}}

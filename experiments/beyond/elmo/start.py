@@ -65,7 +65,7 @@ class Elmo(BertSource):
         preflight.refuse(config, ("init_from", "remat"), "an ELMo")
         preflight.refuse_options(config.model_options, "an ELMo")
 
-    def of_pretraining(self, config):
+    def pretraining_start(self, config):
         bert, tokenizer = preflight.new_model(config)
         if tokenizer.kind != "word_piece":
             raise UserError(
@@ -88,7 +88,7 @@ class Elmo(BertSource):
             )
         return None, None
 
-    def of_finetuning(self, config, task, examples):
+    def finetuning_start(self, config, task, examples):
         from experiments.beyond.elmo.model import load_elmo
 
         # A tagging task's texts are words with a blank before them.

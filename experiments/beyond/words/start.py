@@ -133,7 +133,7 @@ class WordVectors(BertSource):
             raise UserError(f"{name} tells one or two texts apart; {config.task} is {what}")
         return None, None
 
-    def of_finetuning(self, config, task, examples):
+    def finetuning_start(self, config, task, examples):
         return start(config, task, examples)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):

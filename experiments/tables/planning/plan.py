@@ -23,7 +23,7 @@ from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import (
     checkpoint_digest,
     forget_examples,
-    of_places,
+    place_inputs,
     read_task,
     task_digest,
 )
@@ -369,7 +369,7 @@ def _prints(config: Any) -> dict[str, str]:
     keys)."""
     found = flat(config).items()
     made = {name: "" for name, (_, value) in found if str(value).startswith("@")}
-    return {name: one.digest for name, one in of_places(config, **made).items()}
+    return {name: one.digest for name, one in place_inputs(config, **made).items()}
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:

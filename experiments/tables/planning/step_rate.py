@@ -49,9 +49,9 @@ def _on_gpu(bert, length, batch, precision, memory, say) -> float:
     from experiments.training.step import device_choices
 
     predictions = _predictions(length)
-    stretch = device_choices.Stretch(batch, length, predictions)
+    shape = device_choices.StepShape(batch, length, predictions)
     config = PretrainConfig(bert=bert, precision=precision)
-    parts = device_choices.micro_batches(config, bert, [stretch], memory)
+    parts = device_choices.micro_batches(config, bert, [shape], memory)
     flops = training_flops(bert, batch, length, predictions)
     steps = device_choices.steps_of_a_call(flops)
     layers, width, some = bert.num_hidden_layers, bert.hidden_size, device_choices.counted(parts)

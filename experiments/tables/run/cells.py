@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.jobs.processes import available_cores
+from data_prep.records import open_records
 from data_prep.tasks.files.formats import detect_format
 from data_prep.tasks.files.reading import is_held_out
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
@@ -89,8 +90,10 @@ def cloze(config: dict, folder: Path) -> dict:
     found = zero_shot_probes.cloze(config["model"], records, config["max_examples"])
     example_scores.write(folder / "example_scores.npz", zero_shot_probes.cloze_statistics(found))
     size = config["vocab_size"]
-    known = np.ones(size) + heldout.piece_counts(config["records"], size, every_token=False)
-    loss, accuracy = heldout.frequency_scores(known, np.bincount(found["piece"], minlength=size))
+    known = heldout.piece_counts(heldout.in_order(open_records(config["records"]), 256), size)
+    loss, accuracy = heldout.frequency_scores(
+        1 + known, np.bincount(found["piece"], minlength=size)
+    )
     return {
         "heldout": {
             "cloze_loss": float(found["loss"].mean()),

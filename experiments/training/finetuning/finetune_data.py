@@ -62,7 +62,7 @@ class Split:
 
 
 class FinetuningBatches:
-    """The `feed` of `loop.train`: training batches in the order of their steps.
+    """The `batches` of `loop.train`: training batches in the order of their steps.
 
     Args:
       config: FinetuneConfig.
@@ -74,13 +74,13 @@ class FinetuningBatches:
     def __init__(self, config, start, split, class_weights=None):
         self._config, self._start, self._split = config, start, split
         self._class_weights = class_weights
-        self.batches = TrainBatches(
+        self._in_order = TrainBatches(
             split.features, config.train_batch_size, config.seed, *padding(config)
         )
 
     def take(self, trainer, step, count):
         tables, examples, tokens, flops = [], 0, 0, 0
-        for batch in self.batches.from_step(step, step + count):
+        for batch in self._in_order.from_step(step, step + count):
             examples += int(batch["example_weights"].sum())
             if self._class_weights is not None:
                 batch["example_weights"] *= self._class_weights[batch["label_ids"]]
@@ -92,13 +92,17 @@ class FinetuningBatches:
         return trainer.read(tables), examples, tokens, flops
 
     @property
+    def steps_per_epoch(self):
+        return self._in_order.steps_per_epoch
+
+    @property
     def rows(self):
         """The rows of a batch; an example of multiple choice has several."""
-        ids = next(iter(self.batches.from_step(0, 1)))["input_ids"]
+        ids = next(iter(self._in_order.from_step(0, 1)))["input_ids"]
         return ids.size // ids.shape[-1]
 
     def position(self, step):
-        epoch, batch = divmod(step, self.batches.steps_per_epoch)
+        epoch, batch = divmod(step, self._in_order.steps_per_epoch)
         return {"epoch": epoch, "batch": batch}
 
 

@@ -31,13 +31,13 @@ def run(source, config, folder, progress, task, examples):
     started = time.perf_counter()
     strategy = strategies.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
-    start = source.of_finetuning(config, task, examples)
+    start = source.finetuning_start(config, task, examples)
     preflight.check_model(config, task, start.bert)
     own = task.head_on(start.head or {}, config)
     head, step = {**own, "mean_pooling": config.mean_pooling}, {}
     for one in config.model_options:
         head |= one.head()
-    added = options.prepared(config, start, head)
+    hooks = options.run_hooks(config, start, head)
     kept = reuse_head.sentence(config.model, reuse_head.difference(start.head, head, config.bilstm))
     if progress:
         commands.say(kept)
@@ -57,23 +57,25 @@ def run(source, config, folder, progress, task, examples):
             split.complete = start.complete
 
     weights = class_weights_of(config, task, train.features)
-    feed = finetune_data.FinetuningBatches(config, start, train, weights)
+    batches = finetune_data.FinetuningBatches(config, start, train, weights)
     memory = None if task.whole_batches else strategies.memory(strategy)
-    config, told = device_choices.of_finetuning(config, start.bert, feed, strategy, memory)
-    if told and progress:
-        commands.say(told)
-    steps_per_epoch = feed.batches.steps_per_epoch
+    config, message = device_choices.choose_for_finetuning(
+        config, start.bert, batches, strategy, memory
+    )
+    if message and progress:
+        commands.say(message)
+    steps_per_epoch = batches.steps_per_epoch
     num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
     for one in config.model_options:
         step |= one.step(steps_per_epoch)
 
     def build(seed):
         model = start.model(config, head, seed)
-        for part in added:
-            model = part.wrap(model, start, config, head, seed)
+        for one in hooks:
+            model = one.wrap(model, start, config, head, seed)
         return model
 
-    key = _key(config, start, head, added)
+    key = _key(config, start, head, hooks)
     trainer = session.make_trainer(config, key, build, strategy, **step)
     trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
 
@@ -87,7 +89,7 @@ def run(source, config, folder, progress, task, examples):
     evaluator = evaluator_of(dev)
     state, seconds_before = session.train(
         trainer,
-        feed,
+        batches,
         loop.LoopEvents.of(
             config,
             num_steps,
@@ -125,19 +127,19 @@ def run(source, config, folder, progress, task, examples):
         "trained_tokens": state.tokens,
         "train_seconds": round(state.seconds, 2),
     }
-    for part in added:
-        results |= part.of_finetuning(state, config)
+    for one in hooks:
+        results |= one.finetuning_results(state, config)
     if folder.write:
         if missing:
             results["splits_without_predictions"] = missing
         analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
-        if told := advice.of(config, task, results, analysis):
-            results["advice"] = told
+        if message := advice.of(config, task, results, analysis):
+            results["advice"] = message
         # A feature-based tagger has scores for a table, but no model folder.
         kept_model = trainer.model.kept()
         if config.save_model and kept_model.has_folder:
-            for part in added:
-                kept_model = part.kept(kept_model)
+            for one in hooks:
+                kept_model = one.kept(kept_model)
             _save_model(folder, config, start, task, kept_model, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
@@ -149,11 +151,11 @@ def run(source, config, folder, progress, task, examples):
     return results
 
 
-def _key(config, start, head, added):
+def _key(config, start, head, hooks):
     """Return a hashable key of all that decides the model except its weights (`get_trainer`)."""
     head = tuple(sorted((name, x) for name, x in head.items() if name != "labels"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
-    return "finetune", start.key, head, model, tuple(part.key for part in added)
+    return "finetune", start.key, head, model, tuple(one.key for one in hooks)
 
 
 def _save_model(folder, config, start, task, model, results):

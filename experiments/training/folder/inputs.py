@@ -61,7 +61,7 @@ class Inputs:
             )
 
 
-def of_pretraining(config, opened) -> Inputs:
+def pretraining_inputs(config, opened) -> Inputs:
     """Return the Inputs of a PretrainConfig; `opened`: (records, held-out ones or None) of each
     phase."""
 
@@ -74,7 +74,7 @@ def of_pretraining(config, opened) -> Inputs:
                     found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
         vocab = config.vocab or find_vocabulary(config.phases[0].records)
         places = {"vocab": "" if config.init_from else vocab, "trunk": shared_prefix.file(config)}
-        return found | of_places(config, **places)
+        return found | place_inputs(config, **places)
 
     def look_again():
         places = [(phase.records, phase.heldout_records) for phase in config.phases]
@@ -83,19 +83,19 @@ def of_pretraining(config, opened) -> Inputs:
     return Inputs(look(opened), look_again)
 
 
-def of_finetuning(config, examples) -> Inputs:
+def finetuning_inputs(config, examples) -> Inputs:
     """Return the Inputs of a FinetuneConfig; `examples`: {split: examples}, all of them in
     memory."""
     read = {split: Input(config.data_dir, examples_digest(e)) for split, e in examples.items()}
     vocab = "" if config.model else config.vocab
 
     def look():
-        return read | of_places(config, vocab=vocab)
+        return read | place_inputs(config, vocab=vocab)
 
     return Inputs(look(), look)
 
 
-def of_places(config, **others) -> dict[str, Input]:
+def place_inputs(config, **others) -> dict[str, Input]:
     """Return the Input of each field that names a file or a model, except for the data.
 
     Args:

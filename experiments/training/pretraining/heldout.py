@@ -94,8 +94,11 @@ def unigram_baseline(
     """
     if not objective.perplexities or not heldout:
         return {}
-    counts = np.ones(vocab_size) + piece_counts(records, vocab_size, every_token)
-    loss, accuracy = frequency_scores(counts, piece_counts(heldout, vocab_size, every_token))
+    known, seen = (
+        piece_counts(in_order(open_records(source), 256), vocab_size, every_token)
+        for source in (records, heldout)
+    )
+    loss, accuracy = frequency_scores(1 + known, seen)
     [(perplexity, name)] = objective.perplexities.items()
     scored = name.removesuffix("_loss") + "_accuracy"
     return {name: loss, perplexity: float(np.exp(loss)), scored: accuracy}
@@ -111,9 +114,10 @@ def frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]
     return loss, float(seen[np.argmax(known)] / max(1.0, seen.sum()))
 
 
-def piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):
+def piece_counts(batches, vocab_size: int, every_token: bool = False, limit: int = 400_000):
+    """Return float [vocab_size], the counts of the predicted pieces in the first batches."""
     counts = np.zeros(vocab_size)
-    for batch in in_order(open_records(records), 256):
+    for batch in batches:
         counts += _pieces_of(batch, vocab_size, every_token)
         if counts.sum() >= limit:
             break

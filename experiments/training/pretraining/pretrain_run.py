@@ -6,8 +6,8 @@ import numpy as np
 
 from data_prep.jobs import commands
 from experiments.training.pretraining import expectation, heldout
-from experiments.training.pretraining.pretrain_feed import PretrainingBatches
-from experiments.training.settings.options import prepared
+from experiments.training.pretraining.pretrain_batches import PretrainingBatches
+from experiments.training.settings.options import run_hooks
 from experiments.training.step import device_choices, loop, session
 from experiments.training.step.backend import strategies
 from official_bert.common.files import remove
@@ -26,36 +26,36 @@ def run(source, config, folder, progress, records, began=None):
       began: `time.perf_counter()` of when the command began; None: now."""
     started = time.perf_counter()
     strategy = strategies.strategy_of(config)
-    start = source.of_pretraining(config)
+    start = source.pretraining_start(config)
     memory = strategies.memory(strategy)
-    config, chosen, told = device_choices.of_pretraining(
+    config, chosen, message = device_choices.choose_for_pretraining(
         config, start.bert, records, strategy, memory
     )
-    if told and progress:
-        commands.say(told)
+    if message and progress:
+        commands.say(message)
     if config.init_from and progress:
         commands.say(start.about_heads(config))
     objectives = tuple(map(objective, config.objectives))
-    added = prepared(config, start)
-    feed = PretrainingBatches(config, start, strategy, records)
+    hooks = run_hooks(config, start)
+    batches = PretrainingBatches(config, start, strategy, records)
     if progress:
         is_new = start.weights is None
-        for line in expectation.lines(feed.phases, objectives[0].name if is_new else ""):
+        for line in expectation.lines(batches.phases, objectives[0].name if is_new else ""):
             commands.say(line)
 
     def build(seed):
         of_model = objectives
-        for part in added:
-            of_model = part.objectives(of_model)
+        for one in hooks:
+            of_model = one.objectives(of_model)
         model = BertPretrainer(start.encoder(config, seed), of_model, seed=seed)
         start.copy_heads_to(model)
         if start.weights is None and config.output_bias == "unigram":
-            objectives[0].output_bias(model).assign(feed.log_frequencies())
-        for part in added:
-            part.begin(model)
+            objectives[0].output_bias(model).assign(batches.log_frequencies())
+        for one in hooks:
+            one.begin(model)
         return model
 
-    key = "pretrain", start.bert, objectives, config.remat, tuple(part.key for part in added)
+    key = "pretrain", start.bert, objectives, config.remat, tuple(one.key for one in hooks)
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True, **chosen)
     trainer.set_schedule(
         config.learning_rate, config.warmup_steps, config.num_train_steps, config.decay_steps
@@ -68,11 +68,11 @@ def run(source, config, folder, progress, records, began=None):
             remove(path)  # of a process that was killed here
             start.save(path, model, settings)
 
-    evaluator = Evaluator(trainer, config, feed)
+    evaluator = Evaluator(trainer, config, batches)
     state, seconds_before = session.train(
         trainer,
-        feed,
-        _plan(config, feed),
+        batches,
+        _loop_events(config, batches),
         config,
         folder,
         name="pretrain",
@@ -104,20 +104,20 @@ def run(source, config, folder, progress, records, began=None):
         "curve": heldout.learning_curve(folder.path / "metrics.jsonl"),
         "best_step": state.best_step,
         "parameters": int(sum(np.prod(v.shape) for v in trainer.model.trainable_variables)),
-        "records": feed.description(),
+        "records": batches.description(),
         "model": str(folder.model),
         "seconds": round(seconds_before + time.perf_counter() - started, 2),
     }
-    for part in added:
-        results |= part.of_pretraining(feed)
+    for one in hooks:
+        results |= one.pretraining_results(batches)
     return folder.finish(results)
 
 
 class Evaluator:
     """Measures the current weights on held-out records; the `evaluate` of `loop.train`."""
 
-    def __init__(self, trainer, config, feed):
-        self._trainer, self._config, self._feed = trainer, config, feed
+    def __init__(self, trainer, config, batches):
+        self._trainer, self._config, self._batches = trainer, config, batches
         self._last = (-1, {})
 
     def __call__(self, step):
@@ -131,8 +131,8 @@ class Evaluator:
         return self._last[1]
 
     def _measure(self, step):
-        stretch = self._feed.phase(step - 1)
-        if not stretch.heldout:
+        phase = self._batches.phase(step - 1)
+        if not phase.heldout:
             return {}
         model = self._trainer.model
         # A left-to-right model has logits at every position, about six times as many.
@@ -140,14 +140,14 @@ class Evaluator:
         return heldout.measure(
             self._trainer.evaluate,
             model.objectives,
-            stretch.heldout,
-            self._config.eval_batch_size or min(stretch.batch_size, limit),
+            phase.heldout,
+            self._config.eval_batch_size or min(phase.batch_size, limit),
             self._config.max_heldout_examples,
         )
 
 
-def _plan(config, feed):
-    ends = tuple(phase.last for phase in feed.phases)
+def _loop_events(config, batches):
+    ends = tuple(phase.last for phase in batches.phases)
     steps_per_call = config.steps_per_loop
     if not steps_per_call and config.distribute in ("multi_worker", "tpu"):
         # All processes need the same number, so it cannot depend on the clock of each.

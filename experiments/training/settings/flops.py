@@ -70,17 +70,17 @@ _OF_OBJECTIVES = {
 }
 
 
-def objective_flops(bert, written, rows: int, length: int, masked: int) -> float:
+def objective_flops(bert, spec, rows: int, length: int, masked: int) -> float:
     """Return the FLOPs of one forward pass of an objective's part beside the encoder.
 
     Args:
       bert: BertConfig.
-      written: the objective as a name or {"name": ..., option: ...} (`official_bert.objectives`).
+      spec: the objective as a name or {"name": ..., option: ...} (`official_bert.objectives`).
       rows: of the batch.
       length: tokens a row.
       masked: masked positions a row of the records.
     """
-    name, options = parse_spec(written)
+    name, options = parse_spec(spec)
     known = name in _OF_OBJECTIVES or name in names("flops")
     function = find("flops", name, _OF_OBJECTIVES) if known else _nothing
     return function(bert, options, rows, length, masked)

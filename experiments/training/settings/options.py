@@ -22,7 +22,7 @@ def place(kind="folder"):
     return dataclasses.field(default="", metadata={"place": kind})
 
 
-class Part:
+class RunHooks:
     """The part of an option in one run; by default it does nothing.
 
     Attributes:
@@ -54,18 +54,18 @@ class Part:
         """Return the fine-tuned model that is saved; `model`: what `ModelWithLosses.kept` gives."""
         return model
 
-    def of_pretraining(self, feed) -> dict:
-        """Return further results of a pre-training; `feed`: its
-        `pretrain_feed.PretrainingBatches`."""
+    def pretraining_results(self, batches) -> dict:
+        """Return further results of a pre-training; `batches`: its
+        `pretrain_batches.PretrainingBatches`."""
         return {}
 
-    def of_finetuning(self, state, config) -> dict:
-        """Return further results of a fine-tuning; `state`: the `loop.State` at its end."""
+    def finetuning_results(self, state, config) -> dict:
+        """Return further results of a fine-tuning; `state`: the `loop.TrainingState` at its end."""
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(Part):
+class Options(RunHooks):
     """Options of one system: a subclass is a frozen dataclass whose fields are the options.
 
     The fields have the metadata of `config`.
@@ -135,8 +135,8 @@ class Options(Part):
         """
         return self, None
 
-    def prepare(self, config, start, head) -> Part:
-        """Return its `Part` in a run that begins.
+    def prepare(self, config, start, head) -> RunHooks:
+        """Return its `RunHooks` in a run that begins.
 
         Args:
           config: PretrainConfig or FinetuneConfig.
@@ -146,7 +146,7 @@ class Options(Part):
         return self
 
 
-def prepared(config, start, head=None) -> list[Part]:
+def run_hooks(config, start, head=None) -> list[RunHooks]:
     """Return the parts of a configuration's options in a run; arguments as for `prepare`."""
     return [one.prepare(config, start, head) for one in config.model_options]
 

@@ -142,7 +142,7 @@ class InitialState:
 class BertSource(initialization.ModelSource):
     """A model folder, an imported checkpoint, a preset, or random weights."""
 
-    def of_pretraining(self, config):
+    def pretraining_start(self, config):
         """Return the start of a PretrainConfig.
 
         Raises:
@@ -157,7 +157,7 @@ class BertSource(initialization.ModelSource):
     def check_finetuning(self, config, task):
         return preflight.shape(config)
 
-    def of_finetuning(self, config, task, examples):
+    def finetuning_start(self, config, task, examples):
         """Return the InitialState of a FinetuneConfig, with the dropout that it asks for.
 
         Raises:

@@ -64,7 +64,7 @@ class ModelSource:
     def check_pretraining(self, config) -> None:
         """Raise UserError where a PretrainConfig sets a field that this kind does not support."""
 
-    def of_pretraining(self, config):
+    def pretraining_start(self, config):
         """Return the InitialState of a PretrainConfig."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class ModelSource:
         """
         raise NotImplementedError
 
-    def of_finetuning(self, config, task, examples):
+    def finetuning_start(self, config, task, examples):
         """Return a FinetuneConfig's start, with the methods of an InitialState.
 
         Args:

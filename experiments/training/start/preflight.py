@@ -47,13 +47,13 @@ def finetuning(config):
         one.check_finetuning(config, task, tokenizer)
     if task.reads_tfds:
         _check_tfds(config)
-        return source, (task, {}), inputs.of_finetuning(config, {})
+        return source, (task, {}), inputs.finetuning_inputs(config, {})
     if not os.path.exists(config.data_dir or "."):
         raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
     examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
     check_model(config, task, bert)
     examples |= read_others(task, config, {})[0]
-    return source, (task, examples), inputs.of_finetuning(config, examples)
+    return source, (task, examples), inputs.finetuning_inputs(config, examples)
 
 
 def refuse(config, names, what):
@@ -152,7 +152,7 @@ def pretraining(config):
             length = records.max_seq_length
             heldout = _records(place, f"{name}.heldout_records", length, *model)
         opened.append((records, heldout))
-    read = inputs.of_pretraining(config, opened)
+    read = inputs.pretraining_inputs(config, opened)
     if config.trunk:
         shared_prefix.check(config, read)
     return source, opened, read

@@ -41,7 +41,7 @@ class Memory:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stretch:
+class StepShape:
     """Steps of one shape on a device.
 
     Attributes:
@@ -56,35 +56,35 @@ class Stretch:
     rows: int = 1
 
 
-def step_bytes(bert, stretch, precision, widths=(), remat=False, parts=1) -> float:
+def step_bytes(bert, shape, precision, widths=(), remat=False, parts=1) -> float:
     """Return the bytes of a training step on a GPU.
 
     Args:
       bert: BertConfig.
-      stretch: Stretch; its examples are read in `parts` micro-batches.
+      shape: StepShape; its examples are read in `parts` micro-batches.
       precision: "float32" or "mixed_bfloat16".
       widths: see `Memory`.
       remat: of the configuration; inputs of the blocks and one block are kept.
     """
     width, inner, layers = bert.hidden_size, bert.intermediate_size, bert.num_hidden_layers
-    rows, size = stretch.examples * stretch.rows / parts, 4 if precision == "float32" else 2
+    rows, size = shape.examples * shape.rows / parts, 4 if precision == "float32" else 2
     one_kernel = size == 2 and width // bert.num_attention_heads in widths
     narrow, wide = (NARROW, INNER) if one_kernel else (NARROW_PLAIN, INNER_PLAIN)
-    block = rows * stretch.length * (narrow * width + wide * inner)
+    block = rows * shape.length * (narrow * width + wide * inner)
     if not one_kernel:
-        block += MATRICES * rows * bert.num_attention_heads * stretch.length**2
-    blocks = block + layers * rows * stretch.length * width if remat else layers * block
+        block += MATRICES * rows * bert.num_attention_heads * shape.length**2
+    blocks = block + layers * rows * shape.length * width if remat else layers * block
     weights = (WEIGHT + 4 * (parts > 1)) * bert.num_parameters
-    logits = LOGIT * size / 2 * rows * stretch.predictions * bert.vocab_size
+    logits = LOGIT * size / 2 * rows * shape.predictions * bert.vocab_size
     return PROGRAM + weights + size * blocks + logits
 
 
-def micro_batches(config, bert, stretches, memory) -> int:
+def micro_batches(config, bert, shapes, memory) -> int:
     """Return the number of micro-batches of a step, so that each fits into memory.
 
     Args:
       config: PretrainConfig or FinetuneConfig; its own number is kept where it is above 1.
-      stretches: list of Stretch.
+      shapes: list of StepShape.
       memory: Memory.
 
     Raises:
@@ -97,15 +97,15 @@ def micro_batches(config, bert, stretches, memory) -> int:
     def needed(parts):
         return max(
             step_bytes(bert, one, config.precision, memory.widths, config.remat, parts)
-            for one in stretches
+            for one in shapes
         )
 
-    most = math.gcd(*(one.examples for one in stretches))
+    most = math.gcd(*(one.examples for one in shapes))
     divisors = (parts for parts in range(1, most + 1) if most % parts == 0)
     fitting = (parts for parts in divisors if needed(parts) <= SHARE * memory.bytes)
     if parts := next(fitting, 0):
         return parts
-    sizes = ", ".join(f"{one.examples * one.rows // most} of {one.length}" for one in stretches)
+    sizes = ", ".join(f"{one.examples * one.rows // most} of {one.length}" for one in shapes)
     raise UserError(
         f"{memory.kind}: the smallest micro-batch (rows of tokens: {sizes}) needs about "
         f"{_gib(needed(most))} GiB, and a step may take {_gib(SHARE * memory.bytes)} of the "
@@ -143,7 +143,7 @@ def steps_of_a_call(flops: float) -> int:
     return next((steps for steps in (16, 32) if steps * flops >= CALL), 64)
 
 
-def of_pretraining(config, bert, records, strategy, memory):
+def choose_for_pretraining(config, bert, records, strategy, memory):
     """Choose micro-batches, steps of a call and the place of records for a pre-training.
 
     Args:
@@ -160,34 +160,34 @@ def of_pretraining(config, bert, records, strategy, memory):
     """
     if memory is None:
         return config, {}, ""
-    stretches, read, flops = [], [], 0.0
+    shapes, read, flops = [], [], 0.0
     for phase, (opened, _) in zip(config.phases, records, strict=True):
         rows = phase.train_batch_size or config.train_batch_size
         own = max(1, rows // strategy.num_replicas_in_sync)
-        shape = opened.max_seq_length, opened.max_predictions_per_seq
-        heads = sum(objective_flops(bert, one, 1, *shape) for one in config.objectives)
-        stretches.append(Stretch(own, shape[0], heads / bert.head_flops(1)))
+        sizes = opened.max_seq_length, opened.max_predictions_per_seq
+        heads = sum(objective_flops(bert, one, 1, *sizes) for one in config.objectives)
+        shapes.append(StepShape(own, sizes[0], heads / bert.head_flops(1)))
         read.append((opened, phase.num_train_steps * rows))
-        flops = max(flops, pretraining_step_flops(bert, config.objectives, own, *shape))
-    parts = micro_batches(config, bert, stretches, memory)
+        flops = max(flops, pretraining_step_flops(bert, config.objectives, own, *sizes))
+    parts = micro_batches(config, bert, shapes, memory)
     on_device = config.records_on_device
     if on_device is None:
         on_device = records_fit(read, memory)
     steps = steps_of_a_call(flops)
-    told = (
+    message = (
         f"{_micro_batches(parts, memory)}, {steps} steps a compiled call, records on the "
         f"{'device' if on_device else 'host'}"
     )
     chosen = {"gradient_accumulation": parts, "records_on_device": on_device}
-    return dataclasses.replace(config, **chosen), {"steps_of_a_call": steps}, told
+    return dataclasses.replace(config, **chosen), {"steps_of_a_call": steps}, message
 
 
-def of_finetuning(config, bert, feed, strategy, memory):
+def choose_for_finetuning(config, bert, batches, strategy, memory):
     """Choose the micro-batches of a fine-tuning; return (FinetuneConfig, the line that tells them).
 
     Args:
-      feed: FinetuningBatches.
-      config, bert, strategy, memory: see `of_pretraining`.
+      batches: FinetuningBatches.
+      config, bert, strategy, memory: see `choose_for_pretraining`.
 
     Raises:
       UserError: see `micro_batches`.
@@ -195,8 +195,8 @@ def of_finetuning(config, bert, feed, strategy, memory):
     if memory is None or config.features:  # with features the encoder is not trained
         return config, ""
     examples = config.train_batch_size // strategy.num_replicas_in_sync
-    stretch = Stretch(examples, config.max_seq_length, 0, feed.rows // config.train_batch_size)
-    parts = micro_batches(config, bert, [stretch], memory)
+    shape = StepShape(examples, config.max_seq_length, 0, batches.rows // config.train_batch_size)
+    parts = micro_batches(config, bert, [shape], memory)
     return dataclasses.replace(config, gradient_accumulation=parts), _micro_batches(parts, memory)
 
 

@@ -42,7 +42,7 @@ class LoopEvents:
 
 
 @dataclasses.dataclass
-class State:
+class TrainingState:
     """The values of a checkpoint beside its arrays."""
 
     step: int = 0
@@ -58,19 +58,28 @@ class State:
 
 
 def train(
-    trainer, feed, plan, checkpoints, progress, state, *, write=True, evaluate=None, when_reached=()
+    trainer,
+    batches,
+    events,
+    checkpoints,
+    progress,
+    state,
+    *,
+    write=True,
+    evaluate=None,
+    when_reached=(),
 ):
-    """Train from `state.step` to `plan.last_step`.
+    """Train from `state.step` to `events.last_step`.
 
     Args:
       trainer: a Trainer whose arrays are those of `state`.
-      feed: has `take(trainer, step, count)`, which takes up to `count` steps from `step` on and
+      batches: has `take(trainer, step, count)`, which takes up to `count` steps from `step` on and
         returns (metrics as dict of arrays [steps], examples, tokens, FLOPs), and `position(step)`,
         JSON values that say where in the data a step begins.
-      plan: LoopEvents.
+      events: LoopEvents.
       checkpoints: Checkpoints to save to.
       progress: Progress.
-      state: State; changed in place.
+      state: TrainingState; changed in place.
       write: False in processes that write no files.
       evaluate: function of the step -> (metrics, score or None); the highest score is the best.
       when_reached: dict of step -> function to call once that many steps are taken.
@@ -89,33 +98,33 @@ def train(
         if saved_step == state.step or not write:
             return
         state.seconds = time.perf_counter() - started
-        state.position = feed.position(state.step)
+        state.position = batches.position(state.step)
         checkpoints.save(
             state.step, trainer.arrays(), dataclasses.asdict(state), best_step=state.best_step
         )
         saved_step = state.step
 
-    def events():
+    def do_what_is_due():
         """Evaluate, save and stop as is due at the step just reached, or restored from a
         checkpoint."""
-        due = state.step in plan.eval_at or _due(state.step, plan.eval_every)
+        due = state.step in events.eval_at or _due(state.step, events.eval_every)
         if evaluate and due and state.evaluated_step < state.step:
             with stop.interruptible():
                 _evaluate(evaluate, state, progress)
         if state.step in when_reached and not stop.requested:
             when_reached[state.step]()
         is_best = state.best_step == state.step > 0
-        if stop.requested or is_best or _due(state.step, plan.save_every, plan.last_step):
+        if stop.requested or is_best or _due(state.step, events.save_every, events.last_step):
             save()
         if stop.requested:
-            stop.leave(state.step, plan.last_step, saved_step)
+            stop.leave(state.step, events.last_step, saved_step)
 
     with _Stop() as stop:
-        events()
-        while state.step < plan.last_step and not _gave_up(plan, state):
-            count = min(per_call, _next_event(plan, state.step) - state.step)
+        do_what_is_due()
+        while state.step < events.last_step and not _gave_up(events, state):
+            count = min(per_call, _next_event(events, state.step) - state.step)
             before = time.perf_counter()
-            metrics, examples, tokens, flops = feed.take(trainer, state.step, count)
+            metrics, examples, tokens, flops = batches.take(trainer, state.step, count)
             count = len(metrics["loss"])
             _check_finite(metrics, state.step, checkpoints)
             seconds = time.perf_counter() - before
@@ -124,18 +133,19 @@ def train(
             state.tokens += tokens
             logged.add(metrics)
             progress.advance(count, examples, tokens, flops, float(np.mean(metrics["loss"])))
-            per_call = plan.steps_per_call or _steps_in_a_second(count, seconds, per_call)
-            if _due(state.step, plan.log_every, plan.last_step):
+            per_call = events.steps_per_call or _steps_in_a_second(count, seconds, per_call)
+            if _due(state.step, events.log_every, events.last_step):
                 values = {**logged.means(), "learning_rate": trainer.learning_rate(state.step)}
                 progress.log(state.step, values)
                 logged = _Means()
-            events()
+            do_what_is_due()
     state.seconds = time.perf_counter() - started
     return state
 
 
 def restore(trainer, checkpoints, trunk=None):
-    """Return the State of the newest intact checkpoint, its arrays loaded; a new State without any.
+    """Load the arrays of the newest intact checkpoint; return its TrainingState, a new one without
+    a checkpoint.
 
     Args:
       trunk: Checkpoints of the run's trunk, used while the run has no checkpoint of its own.
@@ -147,10 +157,10 @@ def restore(trainer, checkpoints, trunk=None):
     if found is None and trunk:
         found = trunk.load(trunk.steps()[-1])
     if found is None:
-        return State()
+        return TrainingState()
     arrays, values = found
     trainer.load_arrays(arrays)
-    return State(**values)
+    return TrainingState(**values)
 
 
 def _evaluate(evaluate, state, progress):
@@ -170,17 +180,17 @@ def _evaluate(evaluate, state, progress):
     progress.say(f"step {state.step}: {summary}")
 
 
-def _gave_up(plan, state):
-    return 0 < plan.patience <= state.since_best
+def _gave_up(events, state):
+    return 0 < events.patience <= state.since_best
 
 
-def _next_event(plan, step):
+def _next_event(events, step):
     """Return the first step after `step` at which something is due."""
-    due = [plan.last_step]
-    for every in (plan.log_every, plan.eval_every, plan.save_every):
+    due = [events.last_step]
+    for every in (events.log_every, events.eval_every, events.save_every):
         if every:
             due.append(step - step % every + every)
-    due += [s for s in (*plan.stops, *plan.eval_at) if s > step]
+    due += [s for s in (*events.stops, *events.eval_at) if s > step]
     return min(due)
 
 

@@ -43,20 +43,20 @@ def make_trainer(config, key, build, strategy, **more):
     return get_trainer(key, build, strategy, options, config.precision, config.seed)
 
 
-def train(trainer, feed, plan, config, folder, *, name, show, began=None, **events):
-    """Train to the end of the plan, from the run's newest checkpoint if it has one.
+def train(trainer, batches, events, config, folder, *, name, show, began=None, **callbacks):
+    """Train to the last step, from the run's newest checkpoint if it has one.
 
     Args:
       trainer: of `make_trainer`, its schedule set.
-      feed, plan: of `loop.train`.
+      batches, events: of `loop.train`.
       config: PretrainConfig or FinetuneConfig.
       folder: RunFolder.
       name: text at the left of the progress line.
       show: whether to show it.
       began: `started` of `Progress`.
-      **events: evaluate and when_reached of `loop.train`.
+      **callbacks: evaluate and when_reached of `loop.train`.
 
-    Returns: (State at the end, seconds that earlier processes worked on the run).
+    Returns: (TrainingState at the end, seconds that earlier processes worked on the run).
     Raises:
       UserError: the checkpoint is of another model; or processes differ in checkpoints, options or
         data; or one of them ended.
@@ -73,16 +73,16 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
     seconds_before = state.seconds
     show = show and folder.write
     with (
-        Progress(folder, state.step, plan.last_step, show, name, began) as progress,
+        Progress(folder, state.step, events.last_step, show, name, began) as progress,
         strategies.explained(strategy),
     ):
-        if plan.eval_every > plan.last_step:
+        if events.eval_every > events.last_step:
             progress.say(
-                f"eval_every={plan.eval_every} is more than this run's {plan.last_step} steps: "
+                f"eval_every={events.eval_every} is more than this run's {events.last_step} steps: "
                 "it is evaluated once, at its end"
             )
         write = folder.write
-        loop.train(trainer, feed, plan, checkpoints, progress, state, write=write, **events)
+        loop.train(trainer, batches, events, checkpoints, progress, state, write=write, **callbacks)
     return state, seconds_before
 
 

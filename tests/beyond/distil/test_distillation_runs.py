@@ -71,10 +71,10 @@ def test_what_a_student_leaves(student, teacher, data):
 def test_a_run_that_died_goes_on_to_the_same_bits(data, teacher, student, tmp_path, monkeypatch):
     take = pretrain_run.PretrainingBatches.take
 
-    def dying(feed, trainer, step, count):
+    def dying(batches, trainer, step, count):
         if step >= 5:
             raise RuntimeError("power failure")
-        return take(feed, trainer, step, count)
+        return take(batches, trainer, step, count)
 
     config = students_config(data, teacher)
     monkeypatch.setattr(pretrain_run.PretrainingBatches, "take", dying)

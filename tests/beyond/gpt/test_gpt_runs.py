@@ -46,7 +46,7 @@ def test_fine_tuning(pretrained, tmp_path):
 
 def test_tokens_of_tasks_are_drawn(pretrained, tmp_path):
     config = config_of(pretrained, tmp_path)
-    start = initial_state.BertSource().of_finetuning(config, None, {})
+    start = initial_state.BertSource().finetuning_start(config, None, {})
     before = start.weights[0]
     after = start.encoder(config, seed=7).embeddings.word_embeddings.numpy()
     changed = np.flatnonzero((before != after).any(axis=1))
@@ -82,7 +82,7 @@ def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = replaced(config_of(pretrained, texts), **fields)
     with pytest.raises(UserError, match=message):
-        bert = initial_state.BertSource().of_finetuning(config, None, {}).bert
+        bert = initial_state.BertSource().finetuning_start(config, None, {}).bert
         preflight.check_model(config, preflight._task(config), bert)
 
 

@@ -88,7 +88,7 @@ def test_the_pooling_of_a_folder_of_sentence_transformers_is_kept(trained, texts
     convert.convert(str(tmp_path / "own"), str(tmp_path / "theirs"), target="huggingface")
     config = config_of(texts, model=str(tmp_path / "theirs"))
     source, (task, examples), _ = preflight.finetuning(config)
-    start = source.of_finetuning(config, task, examples)
+    start = source.finetuning_start(config, task, examples)
     model = start.model(config, task.head_on(start.head, config), seed=0)
     ob.save(tmp_path / "again", model, start.tokenizer)
     vectors = ob.load(tmp_path / "again").vectors

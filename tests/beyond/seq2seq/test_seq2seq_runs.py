@@ -59,7 +59,7 @@ def test_fine_tuning_scores_and_answers(pairs, tmp_path):
     with pytest.raises(UserError, match="max_target_length belongs to the model"):
         evaluate.on_task(model, str(pairs), task_options={"max_target_length": 4})
     # Fine-tuned once more it goes on from its decoder, with another one it does not.
-    start = initial_state.BertSource().of_finetuning(config_of(pairs, model=model), None, {})
+    start = initial_state.BertSource().finetuning_start(config_of(pairs, model=model), None, {})
     head = {"head": "text", "decoder": "separate", "longest": 7}
     again = start.model(config_of(pairs, model=model), head, seed=1)
     trained = model_folder.load(model).model
@@ -69,7 +69,7 @@ def test_fine_tuning_scores_and_answers(pairs, tmp_path):
 
 def test_a_checkpoint_in_both(pairs):
     config = config_of(pairs)
-    start = initial_state.BertSource().of_finetuning(config, None, {})
+    start = initial_state.BertSource().finetuning_start(config, None, {})
     head = {"head": "text", "decoder": "separate", "longest": 7}
     model = start.model(config, head, seed=1)
     stored = model_folder.load("tiny-wikipedia")

@@ -62,13 +62,13 @@ def test_training_stops_when_patience_ends():
     said = types.SimpleNamespace(advance=lambda *_: None, log=lambda *_: None, say=lambda *_: None)
     trainer = types.SimpleNamespace(arrays=dict, learning_rate=lambda step: 0.0)
     metrics = {"loss": np.ones(1), "gradient_norm": np.ones(1)}
-    feed = types.SimpleNamespace(
+    batches = types.SimpleNamespace(
         take=lambda trainer, step, count: (metrics, 1, 1, 1), position=lambda step: {}
     )
     checkpoints = types.SimpleNamespace(save=lambda *_, **__: None, steps=list)
-    plan = loop.LoopEvents(last_step=10, eval_every=2, patience=2, steps_per_call=1)
+    events = loop.LoopEvents(last_step=10, eval_every=2, patience=2, steps_per_call=1)
     state = loop.train(
-        trainer, feed, plan, checkpoints, said, loop.State(),
+        trainer, batches, events, checkpoints, said, loop.TrainingState(),
         evaluate=lambda step: ({"f1": scores[step]}, scores[step]),
     )  # fmt: skip
     assert (state.step, state.best_step) == (8, 4)

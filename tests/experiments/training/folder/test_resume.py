@@ -70,10 +70,10 @@ def _run(data, workdir, interruption):
     take = pretrain_run.PretrainingBatches.take
     kill_at, send_at = interruption.get("kill_at"), interruption.get("send_at")
 
-    def interrupted_take(feed, trainer, step, count):
+    def interrupted_take(batches, trainer, step, count):
         if send_at is not None and step < send_at <= step + count:
             os.kill(os.getpid(), interruption["send"])
-        taken = take(feed, trainer, step, count)
+        taken = take(batches, trainer, step, count)
         if kill_at is not None and step < kill_at <= step + count:
             if interruption.get("during_save"):
                 _kill_while_saving()

@@ -13,7 +13,7 @@ from benchmarks.pretraining import sizes
 from data_prep.pretraining.reading.record_sets import RecordSet
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.step import device_choices
-from experiments.training.step.device_choices import Memory, Stretch
+from experiments.training.step.device_choices import Memory, StepShape
 from official_bert.common.errors import UserError
 from official_bert.config import named_config
 
@@ -36,7 +36,7 @@ def _config(bert="base", length=512, batch=256, **fields):
 def _chosen(config, memory=GPU, records=None, strategy=ONE):
     records = records or _records(config.phases[0].max_seq_length)
     bert = config.bert_config
-    return device_choices.of_pretraining(config, bert, [(records, None)], strategy, memory)
+    return device_choices.choose_for_pretraining(config, bert, [(records, None)], strategy, memory)
 
 
 def test_the_estimate_is_near_the_peaks_that_were_measured():
@@ -49,22 +49,22 @@ def test_the_estimate_is_near_the_peaks_that_were_measured():
         tokens = run["rows"] * int(length)
         *layers, rows, length, predictions = shape(size, int(length), tokens)
         bert = named_config("base", **sizes(*layers))
-        stretch = Stretch(rows, length, predictions)
-        found = device_choices.step_bytes(bert, stretch, "mixed_bfloat16", GPU.widths)
+        step = StepShape(rows, length, predictions)
+        found = device_choices.step_bytes(bert, step, "mixed_bfloat16", GPU.widths)
         assert found / 2**30 == pytest.approx(run["peak_gib"], rel=0.08), part
         seen += 1
     assert seen == 2 * len(SIZES) + 2
 
 
 def test_a_batch_of_the_paper_fits_one_gpu_of_80_gb():
-    config, step, told = _chosen(_config())
+    config, step, message = _chosen(_config())
     assert config.gradient_accumulation == 1 and step == {"steps_of_a_call": 16}
-    assert told == (
+    assert message == (
         "GPU of 80 GB, 60.0 GiB: 1 micro-batch a step, 16 steps a compiled call, records on the "
         "device"
     )
-    config, _, told = _chosen(_config("large"))
-    assert config.gradient_accumulation == 4 and "4 micro-batches a step" in told
+    config, _, message = _chosen(_config("large"))
+    assert config.gradient_accumulation == 4 and "4 micro-batches a step" in message
     config, _, _ = _chosen(_config("large"), SMALL)
     assert config.gradient_accumulation == 32
     config, _, _ = _chosen(_config("large", remat=True), SMALL)
@@ -72,9 +72,9 @@ def test_a_batch_of_the_paper_fits_one_gpu_of_80_gb():
 
 
 def test_half_the_memory_is_needed_in_half_precision_and_by_one_kernel():
-    bert, stretch = named_config("base"), Stretch(32, 512, 77)
+    bert, shape = named_config("base"), StepShape(32, 512, 77)
     sizes = [
-        device_choices.step_bytes(bert, stretch, *how)
+        device_choices.step_bytes(bert, shape, *how)
         for how in (("mixed_bfloat16", GPU.widths), ("mixed_bfloat16", ()), ("float32", ()))
     ]
     assert sizes[0] < 0.6 * sizes[1] < 0.6 * sizes[2]
@@ -149,16 +149,16 @@ def test_small_models_take_more_steps_a_call():
 
 def test_a_fine_tuning_is_divided_too():
     config = FinetuneConfig(model="m", max_seq_length=512, train_batch_size=32)
-    feed = SimpleNamespace(rows=4 * 32)
+    batches = SimpleNamespace(rows=4 * 32)
     bert = named_config("large")
-    chosen, told = device_choices.of_finetuning(config, bert, feed, ONE, GPU)
+    chosen, message = device_choices.choose_for_finetuning(config, bert, batches, ONE, GPU)
     assert chosen.gradient_accumulation == 8
-    assert told == "GPU of 80 GB, 60.0 GiB: 8 micro-batches a step"
-    feed = SimpleNamespace(rows=32)
-    chosen, _ = device_choices.of_finetuning(config, bert, feed, ONE, GPU)
+    assert message == "GPU of 80 GB, 60.0 GiB: 8 micro-batches a step"
+    batches = SimpleNamespace(rows=32)
+    chosen, _ = device_choices.choose_for_finetuning(config, bert, batches, ONE, GPU)
     assert chosen.gradient_accumulation == 2
     frozen = dataclasses.replace(config, features="last_hidden")
-    assert device_choices.of_finetuning(frozen, bert, feed, ONE, GPU) == (frozen, "")
+    assert device_choices.choose_for_finetuning(frozen, bert, batches, ONE, GPU) == (frozen, "")
 
 
 def test_a_model_that_is_counted_otherwise_is_left_alone():
@@ -166,4 +166,4 @@ def test_a_model_that_is_counted_otherwise_is_left_alone():
         def encoder_flops(self, sequences, length):
             return 0.0
 
-    assert device_choices.micro_batches(_config(), Other(), [Stretch(1, 1, 0)], SMALL) == 1
+    assert device_choices.micro_batches(_config(), Other(), [StepShape(1, 1, 0)], SMALL) == 1

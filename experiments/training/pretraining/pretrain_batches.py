@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from data_prep.records import explained, numpy_batches
+from experiments.training.pretraining.heldout import piece_counts
 from experiments.training.settings.flops import pretraining_step_flops
 from experiments.training.start.preflight import check_fit
 from experiments.training.step.backend import strategies
@@ -14,10 +15,10 @@ from official_bert.objectives import objective
 
 
 class PretrainingBatches:
-    """The `feed` of `loop.train`.
+    """The `batches` of `loop.train`.
 
     Attributes:
-      written: the configuration's `objectives`.
+      specs: the configuration's `objectives`.
 
     Args:
       config: PretrainConfig.
@@ -33,8 +34,8 @@ class PretrainingBatches:
     def __init__(self, config, start, strategy, records):
         bert = start.bert
         self._bert, self._strategy, self._seed = bert, strategy, config.seed
-        self.written = config.objectives
-        of_pairs = [one for one in map(objective, self.written) if one.of_pairs]
+        self.specs = config.objectives
+        of_pairs = [one for one in map(objective, self.specs) if one.of_pairs]
         self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
         # A trunk, which never decays, may end before the first phase with pairs.
         if of_pairs and config.decay_steps and not any(phase.pairs for phase in config.phases):
@@ -51,7 +52,7 @@ class PretrainingBatches:
             if phase.pairs:
                 _check_pairs(opened, phase.records, of_pairs)
             last = first + phase.num_train_steps
-            self.phases.append(_Stretch(first, last, opened, heldout, batch_size, phase))
+            self.phases.append(_OpenedPhase(first, last, opened, heldout, batch_size, phase))
             first = last
         self._on_device = config.records_on_device
         self._iterator, self._next_step = None, -1
@@ -67,14 +68,14 @@ class PretrainingBatches:
                 self._strategy,
                 self._on_device,
             )
-        without = () if phase.phase.pairs else self._losses_of_pairs
+        without = () if phase.config.pairs else self._losses_of_pairs
         with explained(phase.records):
             metrics = trainer.train_from(self._iterator, count, without)
         self._next_step = step + count
         examples = count * phase.batch_size
         length = phase.records.max_seq_length
         masked = phase.records.max_predictions_per_seq
-        flops = pretraining_step_flops(self._bert, self.written, examples, length, masked)
+        flops = pretraining_step_flops(self._bert, self.specs, examples, length, masked)
         return metrics, examples, examples * length, flops
 
     def phase(self, step):
@@ -110,38 +111,32 @@ class PretrainingBatches:
     def flops(self) -> float:
         """Return the model's FLOPs of all steps."""
         shapes = self.shapes()
-        return sum(pretraining_step_flops(self._bert, self.written, *shape) for shape in shapes)
+        return sum(pretraining_step_flops(self._bert, self.specs, *shape) for shape in shapes)
 
-    def log_frequencies(self, predictions=200_000):
+    def log_frequencies(self):
         """Return float32 [vocab_size], the log frequency of each predicted piece, one added to each
         count.
 
-        The first records in reading order are counted. A model whose output bias starts with these
-        values need not learn first which pieces are frequent.
+        The first records in reading order are counted, to 200,000 predictions. A model whose output
+        bias starts with these values need not learn first which pieces are frequent.
 
         Raises:
           UserError: a record is damaged; names file and record.
         """
-        phase = self.phases[0]
-        counts = np.ones(self._bert.vocab_size)
-        seen = 0
-        for batch in numpy_batches(phase.records, min(256, phase.records.examples)):
-            ids = batch["masked_lm_ids"][batch["masked_lm_weights"] > 0]
-            counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
-            seen += len(ids)
-            if seen >= predictions:
-                break
+        records = self.phases[0].records
+        batches = numpy_batches(records, min(256, records.examples))
+        counts = 1 + piece_counts(batches, self._bert.vocab_size, limit=200_000)
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
 @dataclasses.dataclass
-class _Stretch:
+class _OpenedPhase:
     first: int
     last: int
     records: object
     heldout: object  # records, or None
     batch_size: int
-    phase: object
+    config: object  # the configuration's Phase
 
 
 def _check_pairs(records, source, objectives):
