@@ -26,9 +26,12 @@ test: .venv/dev.stamp
 	$(BIN)/python -m tests.core_alone $(CORE) $(TESTS)
 	$(BIN)/python -m pytest $(PARALLEL) -m "beyond and not parity and not slow" $(BEYOND)
 
-# Every case of what `make test` tries on some: every character, every pattern, every step under XLA.
-test-slow: .venv/dev.stamp
+# Every case of what the tests try on some: every character, every pattern, every step under XLA, on
+# JAX every step in float32 too, all real text of the parity checks.
+test-slow: .venv/peers.stamp .venv-jax/stamp
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not parity"
+	BERT_SLOW=1 $(BIN)/python -m pytest -n auto --dist worksteal -m parity
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) -m slow $(ON_JAX)
 
 # The files with such tests: tables of the core's have rows of them (tests/guests.py).
 BEYOND := tests/beyond tests/goldens tests/official_bert/test_outside_files.py \
@@ -52,10 +55,10 @@ test-lowest: .venv-lowest/stamp
 # Without TensorFlow, in an environment of its own: what JAX alone does, and tests of any backend.
 ANY_BACKEND := $(addprefix official_bert/test_,any_backend checkpoints_embedded checkpoints_model_folder features heads \
 	model_predict objectives window_pooling) experiments/training/step/test_training_steps
+ON_JAX := tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) tests/beyond/without_tensorflow \
+	tests/beyond/common/test_objectives_of_guests.py tests/beyond/sentence_vectors/test_losses.py
 test-jax: .venv-jax/stamp
-	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) \
-		tests/beyond/without_tensorflow tests/beyond/common/test_objectives_of_guests.py \
-		tests/beyond/sentence_vectors/test_losses.py
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) -m "not slow" $(ON_JAX)
 
 # Without TensorFlow or JAX: the library on PyTorch, in the version of the extra `peers`.
 test-torch: .venv-torch/stamp
@@ -86,6 +89,7 @@ gpu:
 	KERAS_BACKEND=jax $(PYTHON) -m benchmarks.gpu --output=runs/gpu --seconds=$(or $(SECONDS),0)
 
 # The same in miniature on a CPU, to see that all of it runs; SECONDS=300 as far as that goes.
+smoke-gpu: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 smoke-gpu: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m benchmarks.gpu --output=runs/smoke-gpu --scale=smoke \
 		--shapes=tiny --lengths=16 --tokens=64 --rounds=1 --seconds=$(or $(SECONDS),0)

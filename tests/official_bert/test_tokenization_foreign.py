@@ -14,7 +14,7 @@ from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tok
 from official_bert.tokenization.library import own_json
 
 EACH = 21  # texts of a block; 500 and more in all
-# Of the steps each is in one of these; the other graphs are built by `make test-parity`.
+# Of the steps each is in one of these; `make test-parity` builds others, `make test-slow` all.
 SOME_GRAPHS = (
     "BERT, special tokens added",
     "accents go, case stays",

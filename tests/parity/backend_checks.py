@@ -1,17 +1,16 @@
 """Keras' JAX and PyTorch backends against TensorFlow."""
 
-import os
 import tempfile
 
 from tests.parity import backend_steps
-from tests.parity.results import Result, check
+from tests.parity.results import Result, check, some
 
 
 @check("jax")
 def steps_on_jax() -> list[Result]:
-    """Take 50 steps of every objective and head on both backends, a process each, which drop the
-    same places; 200 with BERT_SLOW=1."""
-    steps = 200 if os.environ.get("BERT_SLOW") == "1" else 50
+    """Take steps of objectives and heads on both backends, which drop the same places."""
+    steps = some(20, 200)
+    heads = some(("pretraining", "classification", "span"), backend_steps.HEADS)
     return [
         Result(
             f"loss, worst of {steps} steps of a toy model (2/32/2); {head}",
@@ -19,7 +18,7 @@ def steps_on_jax() -> list[Result]:
             difference,
             1e-4,
         )
-        for head, difference in backend_steps.compare(steps).items()
+        for head, difference in backend_steps.compare(steps, heads).items()
     ]
 
 
@@ -31,8 +30,9 @@ def fit_on_backends() -> list[Result]:
     results = []
     with tempfile.TemporaryDirectory() as folder:
         ob.save(f"{folder}/m", backend_steps.build("pretraining"), None)
+        ours = backend_steps.made("fit", f"{folder}/m")
         for backend, against in (("jax", "Keras on JAX"), ("torch", "Keras on PyTorch")):
-            apart, moved = backend_steps.compare_fit(backend, f"{folder}/m")
+            apart, moved = backend_steps.compare_fit(ours, backend, f"{folder}/m")
             what = "weights, outputs, loss, and weights after a step of fit; toy model (2/32/2)"
             least = f"the most that this step of {against} moved a weight"
             results += [

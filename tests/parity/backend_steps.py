@@ -1,4 +1,4 @@
-"""The same model on several backends, a process each: losses of steps, and Keras' own `fit`.
+"""The same model on several backends: losses of steps, and Keras' own `fit`.
 
 Pre-trains and fine-tunes a model with each head from the same weights, on the same batches, with
 the same masks of dropout.
@@ -17,30 +17,37 @@ HEADS = ("pretraining", "classification", "regression", "span", "multiple_choice
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 
-def compare(steps, heads=HEADS):
+def compare(steps, heads):
     """Head -> the largest difference between the losses on TensorFlow and on JAX."""
-    ours, theirs = (_on(backend, "steps", steps, *heads) for backend in ("tensorflow", "jax"))
+    ours, theirs = made("steps", steps, *heads), _on("jax", "steps", steps, *heads)
     return {head: _farthest(ours[head], theirs[head]) for head in heads}
 
 
-def compare_fit(backend, folder):
-    """Return {part of `fit`: the largest difference from TensorFlow}, and the most that a weight
-    moved."""
-    ours, theirs = (_on(name, "fit", folder) for name in ("tensorflow", backend))
+def compare_fit(ours, backend, folder):
+    """Return {part of `fit`: the largest difference from `ours`}, and the most that a weight
+    moved; `ours`: what `made` returned on TensorFlow."""
+    theirs = _on(backend, "fit", folder)
     moved = _farthest(theirs["weights"], theirs["weights after a step"])
     return {name: _farthest(ours[name], theirs[name]) for name in ours}, moved
 
 
 def _on(backend, *arguments):
     """Run this file as a program on the backend and return its output."""
+    # To compile takes longer than to run what is compiled.
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
     done = subprocess.run(
         [sys.executable, "-m", "tests.parity.backend_steps", *map(str, arguments)],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags},
         stdout=subprocess.PIPE,
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def made(what, first, *heads):
+    """Return the numbers of a job on the backend of this process."""
+    return fit(first) if what == "fit" else {head: measure(head, int(first)) for head in heads}
 
 
 def _farthest(ours, theirs):
@@ -53,7 +60,7 @@ def fit(folder):
 
     import official_bert as ob
 
-    model, made = ob.load(folder).model, batch("pretraining", 0)
+    model, rows = ob.load(folder).model, batch("pretraining", 0)
 
     def weights():
         values = map(keras.ops.convert_to_numpy, model.trainable_variables)
@@ -61,16 +68,16 @@ def fit(folder):
 
     found = {"weights": weights()}
     # Compiled as a whole: JAX would compile each operation of its own.
-    inputs = {name: made[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    inputs = {name: rows[name] for name in ("input_ids", "input_mask", "segment_ids")}
     encoded = model.encoder.predict_on_batch(inputs)
     outputs = [encoded["pooled_output"], encoded["sequence_output"]]
-    scores = model.predict_on_batch(made)
+    scores = model.predict_on_batch(rows)
     outputs += [scores[name] for name in sorted(scores)]
     found["outputs"] = np.concatenate([np.ravel(x) for x in outputs]).tolist()
     # A loaded model draws a seed of its own; the masks shall be equal.
     model.encoder.seed_generator.state.assign([0, 0])
     model.compile(optimizer=ob.BertAdamW(1e-3))
-    logs = model.fit(x=made, batch_size=ROWS, epochs=1, shuffle=False, verbose=0)
+    logs = model.fit(x=rows, batch_size=ROWS, epochs=1, shuffle=False, verbose=0)
     return found | {"loss": logs.history["loss"], "weights after a step": weights()}
 
 
@@ -145,6 +152,4 @@ def batch(head, step):
 
 
 if __name__ == "__main__":
-    what, first, *heads = sys.argv[1:]
-    found = fit(first) if what == "fit" else {head: measure(head, int(first)) for head in heads}
-    print(json.dumps(found))
+    print(json.dumps(made(*sys.argv[1:])))

@@ -40,6 +40,7 @@ class Check:
 
 
 CHECKS: dict[str, Check] = {}
+_SLOW = os.environ.get("BERT_SLOW") == "1"
 
 
 def check(*packages: str, needs_data: bool = False, slow: bool = False):
@@ -59,9 +60,14 @@ def check(*packages: str, needs_data: bool = False, slow: bool = False):
     return register
 
 
+def some(few, every):
+    """Return `every` with BERT_SLOW=1, else `few`: the number of cases that a check tries."""
+    return every if _SLOW else few
+
+
 def why_not(one: Check, data_dir) -> str:
     """Why a check cannot run here; empty if it can."""
-    if one.slow and os.environ.get("BERT_SLOW") != "1":
+    if one.slow and not _SLOW:
         return "takes minutes: set BERT_SLOW=1"
     for package in one.packages:
         if importlib.util.find_spec(package) is None:

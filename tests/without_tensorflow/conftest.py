@@ -7,14 +7,20 @@ names their files.
 
 import os
 import sys
+import tempfile
 
 if os.environ.get("KERAS_BACKEND") == "jax":
     sys.modules["tensorflow"] = None  # not to be used, even where it is installed
     # Eight devices, and little time spent on fast code: programs run for some steps only.
     os.environ["XLA_FLAGS"] = (
         "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
-        "--xla_llvm_disable_expensive_passes=true"
+        "--xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
     )
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        # A program is compiled once: the workers and the processes that they start inherit this.
+        cache = tempfile.TemporaryDirectory()
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = cache.name
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.5"
     collect_ignore_glob: list[str] = []
 else:
     collect_ignore_glob = ["test_*.py"]

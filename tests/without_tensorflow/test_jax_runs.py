@@ -18,25 +18,25 @@ from experiments.training.runs import finetune, pretrain
 from experiments.training.settings.config import FinetuneConfig, Phase
 
 pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
-RUN = """
+KILLED = """
 import os, signal, sys
 from pathlib import Path
-import tiny_runs
-from experiments.training import runs
 from experiments.training.folder.checkpointing import Checkpoints
-from experiments.training.settings.config import Phase
+from tests.without_tensorflow.test_jax_runs import run
 
-data, workdir, kill_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 save = Checkpoints.save
 def save_and_die(self, step, *rest, **options):
     save(self, step, *rest, **options)
-    if step == kill_at:
+    if step == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 Checkpoints.save = save_and_die
-runs.pretrain(
-    tiny_runs.pretrain_config(data, phases=(Phase(str(data / "short"), 16, 12),)), workdir, False
-)
+run(Path(sys.argv[1]), sys.argv[2])
 """
+
+
+def run(data, workdir):
+    phases = (Phase(str(data / "short"), 16, 12),)
+    pretrain(tiny_runs.pretrain_config(data, phases=phases), str(workdir), progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -99,17 +99,12 @@ def test_a_killed_run_goes_on_to_the_same_bits(data, tmp_path):
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests / "experiments")]),
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
     }
-
-    def run(workdir, kill_at=0):
-        command = [sys.executable, "-c", RUN, str(data), str(tmp_path / workdir), str(kill_at)]
-        return subprocess.run(command, env=environment).returncode
-
-    assert run("whole") == 0
-    assert run("killed", kill_at=4) == -signal.SIGKILL
+    command = [sys.executable, "-c", KILLED, str(data), str(tmp_path / "killed")]
+    assert subprocess.run(command, env=environment).returncode == -signal.SIGKILL
     assert Checkpoints(tmp_path / "killed" / "checkpoints").steps() == [4]
-    assert run("killed") == 0
+    for name in ("whole", "killed"):
+        run(data, tmp_path / name)
     whole, killed = (
         Checkpoints(tmp_path / name / "checkpoints").load(12)[0] for name in ("whole", "killed")
     )

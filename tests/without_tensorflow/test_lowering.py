@@ -36,6 +36,12 @@ from official_bert.checkpoints.members import known, member_of
 from official_bert.objectives import OBJECTIVES
 
 pytestmark = pytest.mark.timeout(1800)
+# In half precision every program; in float32 BERT's, and before a release every one too.
+PROGRAMS = [
+    pytest.param(name, p, marks=[pytest.mark.slow] * (p == "float32" and name != "BERT"))
+    for p in PRECISIONS
+    for name in STEPS
+]
 
 
 def _trainer(name, precision, **options):
@@ -107,9 +113,8 @@ def test_what_an_accelerator_cannot_do_is_seen():
         check(unknown(jax.ShapeDtypeStruct(rows, np.float32)))
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", STEPS)
-def test_loops_of_steps(name, precision):
+@pytest.mark.parametrize(("name", "precision"), PROGRAMS)
+def test_steps_evaluation_and_prediction(name, precision):
     trainer, batch = _trainer(name, precision)
     # Checkpoints know a variable by its path, whatever was built before in this process.
     assert set(trainer.arrays()) >= {variable.path for variable in _models()[name].weights}
@@ -122,6 +127,8 @@ def test_loops_of_steps(name, precision):
     products = re.findall(r"stablehlo.dot_general.*-> tensor<[^>]*?(f32|bf16)>", text)
     halves = products.count("bf16") / len(products)
     assert halves == 0 if precision == "float32" else halves > 0.3  # heads are in float32
+    for function in (functools.partial(evaluation.terms, trainer.model), trainer._in_float32):
+        check(export.export(jax.jit(function), platforms=PLATFORMS)(batch))
 
 
 def test_micro_batches():
@@ -143,14 +150,6 @@ def test_masks_made_on_the_device():
         "philox": np.tile(philox.state((3, 0)), (ROWS, 1)),
     }
     check(lowered(trainer, stacked(iter([drawn] * 2), 2, 2, 1), arrays.items(), MakeBatch(rules)))
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", STEPS)
-def test_evaluation_and_prediction(name, precision):
-    trainer, batch = _trainer(name, precision)
-    for function in (functools.partial(evaluation.terms, trainer.model), trainer._in_float32):
-        check(export.export(jax.jit(function), platforms=PLATFORMS)(batch))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

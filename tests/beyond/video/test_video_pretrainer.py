@@ -41,7 +41,7 @@ def test_frozen_rows_do_not_move(batch, frozen):
     assert tuple(embeddings.word_embeddings.shape) == (9, 8)
     np.testing.assert_array_equal(array(embeddings.word_embeddings)[6:], ROWS)
     text = array(embeddings.text_rows)
-    model.compile(keras.optimizers.AdamW(0.1, weight_decay=0.1))
+    model.compile(keras.optimizers.AdamW(0.1, weight_decay=0.1), run_eagerly=True)
     for _ in range(3):
         model.train_on_batch(batch)
     moved = array(embeddings.word_embeddings)
