@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,8 @@ def run(piece, options):
     folder.mkdir(exist_ok=True)
     platform = "cpu" if options.device == "CPU" else "cuda"
     runs = {(p, where): {} for p in PRECISIONS for where in ("cpu", platform)}
-    runs |= {("float32", f"again {i}"): {"XLA_FLAGS": DETERMINISTIC} for i in (1, 2)}
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {DETERMINISTIC}"
+    runs |= {("float32", f"again {i}"): {"XLA_FLAGS": flags} for i in (1, 2)}
     if all(part in results for part in (*PRECISIONS, "deterministic")):
         return _all_well(results)
     size = SHAPE if platform == "cuda" else MINIATURE
