@@ -74,7 +74,7 @@ class Model(LoadedModel):
 
     @classmethod
     def from_loaded(cls, loaded: LoadedModel) -> "Model":
-        return cls(**vars(loaded))
+        return loaded if isinstance(loaded, cls) else cls(**vars(loaded))
 
     @overload
     def predict(  # type: ignore[overload-overlap]  # a text is a sequence of texts

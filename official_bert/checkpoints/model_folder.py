@@ -73,7 +73,8 @@ class LoadedModel:
 def is_model_folder(folder: str | os.PathLike) -> bool:
     """Return whether `folder` holds the files of a model folder; they may still be faulty."""
     folder = embedded.find(folder)
-    return (folder / MODEL_FILE).is_file() and (folder / CONFIG_FILE).is_file()
+    has = [(folder / name).is_file() for name in (MODEL_FILE, CONFIG_FILE, WEIGHTS_FILE)]
+    return has[0] and any(has[1:])  # an extension's own folder has no BERT to describe
 
 
 def save(
@@ -140,6 +141,8 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)
+    if own := own_loader(settings):
+        return own(folder, settings)
     config, tokenizer = peek(folder, settings)
     path = folder / WEIGHTS_FILE
     if not path.is_file():
@@ -168,9 +171,22 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
       UserError: a file is missing or damaged, or the vocabulary has more entries than the model.
     """
     folder = embedded.find(folder)
+    settings = settings or read_settings(folder)
+    if own_loader(settings):
+        raise UserError(
+            f"{folder}: a {settings['head']} is not a network of tokens, to train further or to "
+            "export; official_bert.load(FOLDER).predict and the command predict ask it"
+        )
     config = BertConfig.from_json_file(folder / CONFIG_FILE)
-    tokenizer = _load_tokenizer(folder, config, settings or read_settings(folder))
+    tokenizer = _load_tokenizer(folder, config, settings)
     return config.padded_by(tokenizer), tokenizer
+
+
+def own_loader(settings: dict[str, Any]):
+    """Return the function (folder, settings) -> `LoadedModel` of an extension's head that is no
+    network of tokens; None for all others."""
+    name = settings["head"]
+    return None if name in HEADS else getattr(find("heads", name), "load", None)
 
 
 def of_run(folder: str | os.PathLike) -> str:

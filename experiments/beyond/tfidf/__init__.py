@@ -4,6 +4,7 @@ from official_bert.extension import Extension
 
 EXTENSION = Extension(
     "tfidf",
+    heads={"tfidf": "experiments.beyond.tfidf.start:HEAD"},
     starts={
         "tfidf": "experiments.beyond.tfidf.start:Tfidf",
     },

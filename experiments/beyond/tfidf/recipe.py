@@ -12,4 +12,4 @@ from experiments.training.settings.config import FinetuneConfig
 
 
 def tfidf() -> FinetuneConfig:
-    return FinetuneConfig(task="sst2", model=NAME, save_model=False)
+    return FinetuneConfig(task="sst2", model=NAME)

@@ -10,7 +10,8 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 
 import numpy as np
 
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.beyond.common.text_scores import TextScorer, TextScores
+from experiments.training.finetuning.one_shot_models import UNSAVED, OneShotModel
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"
@@ -22,6 +23,7 @@ class Tfidf(OneShotModel):
 
     head, does = "classification", "tells one or two texts apart"
     repeats = False
+    leaves = UNSAVED
 
     def learn(self, config, task, train, logged):
         return learn(task, train), 0
@@ -37,28 +39,74 @@ def learn(task, examples):
       task: SequenceClassification.
       examples: TextExamples to learn from.
 
-    Returns: function of examples -> predictions as `task.predictions` makes them.
+    Returns: `Answers`, a function of examples -> predictions as `task.predictions` makes them.
     """
+    vectorizer = _vectorizer()
+    vectorizer.fit(text for example in examples for text in task.texts(example))
+    read = _features(vectorizer, _columns(task, examples))
+    golds = [example.label for example in examples]
+    weights, bias = _LEARN[task.problem](read, golds, task.labels)
+    fields = {"problem": task.problem, "pairs": len(task.texts(examples[0])) == 2}
+    return Answers(task, WordWeights(fields, vectorizer, weights, bias))
+
+
+class WordWeights(TextScorer):
+    """Weighted words, and the linear classifier that reads them.
+
+    Args:
+      weights: float64 [classes, features]; regression has one row.
+      bias: float64 [classes].
+    """
+
+    def __init__(self, fields, vectorizer, weights, bias):
+        self.fields, self._vectorizer, self._weights, self._bias = fields, vectorizer, weights, bias
+        self.words = vectorizer.get_feature_names_out().tolist()
+        self.arrays = {"idf": vectorizer.idf_, "weights": weights, "bias": bias}
+
+    def __call__(self, columns):
+        return _features(self._vectorizer, columns) @ self._weights.T + self._bias
+
+
+class Answers:
+    """The answers of `WordWeights` to a task's examples."""
+
+    def __init__(self, task, scorer):
+        self._task, self.scorer = task, scorer
+
+    def __call__(self, asked):
+        logits = self.scorer(_columns(self._task, asked))
+        return self._task.predictions(asked, [], {"logits": logits})
+
+    def save(self, folder, settings):
+        HEAD.save(folder, self.scorer, settings)
+
+
+def rebuilt(settings, words, arrays) -> WordWeights:
+    """Return the `WordWeights` of a model folder; ValueError where its parts do not fit."""
+    vectorizer = _vectorizer(vocabulary=words)
+    vectorizer.idf_ = arrays["idf"]
+    weights, bias = arrays["weights"], arrays["bias"]
+    classes = len(settings["labels"]) or 1
+    features = len(words) * (4 if settings["pairs"] else 1)
+    if weights.shape != (classes, features) or bias.shape != (classes,):
+        raise ValueError(f"weights are {weights.shape}, expected {(classes, features)}")
+    return WordWeights({}, vectorizer, weights, bias)
+
+
+def _vectorizer(**options):
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
-    vectorizer.fit(text for example in examples for text in task.texts(example))
-    scores = _SCORES[task.problem](
-        _features(vectorizer, task, examples), [example.label for example in examples], task.labels
-    )
-
-    def answer(asked):
-        logits = scores(_features(vectorizer, task, asked))
-        return task.predictions(asked, [], {"logits": logits})
-
-    return answer
+    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, **options)
 
 
-def _features(vectorizer, task, examples):
+def _columns(task, examples) -> list[list[str]]:
+    return [list(texts) for texts in zip(*map(task.texts, examples), strict=True)]
+
+
+def _features(vectorizer, columns):
     from scipy import sparse
 
-    texts = zip(*(task.texts(example) for example in examples), strict=True)
-    first, *second = (vectorizer.transform(side) for side in texts)
+    first, *second = map(vectorizer.transform, columns)
     if not second:
         return first
     both = [first, *second, abs(first - second[0]), first.multiply(second[0])]
@@ -73,40 +121,33 @@ def _single_label(features, golds, labels):
     if len(set(known)) == 1:
         raise UserError(f"all training examples have the label {golds[0]}: nothing to learn")
     model = LogisticRegression(max_iter=1000).fit(features, known)
-
-    def scores(asked):
-        found = model.decision_function(asked)
-        if found.ndim == 1:  # of the second of two classes, less the first's
-            found = np.stack([np.zeros_like(found), found], axis=1)
-        logits = np.full((len(found), len(labels)), _NEVER)
-        logits[:, model.classes_] = found
-        return logits
-
-    return scores
+    weights, bias = np.zeros((len(labels), features.shape[1])), np.full(len(labels), _NEVER)
+    found = model.coef_, model.intercept_
+    if len(model.classes_) == 2:  # of the second of two classes, less the first's
+        found = [np.concatenate([np.zeros_like(x), x]) for x in found]
+    weights[model.classes_], bias[model.classes_] = found
+    return weights, bias
 
 
 def _multi_label(features, golds, labels):
-    answers = [
-        _single_label(features, [label in gold for gold in golds], [False, True])
-        if 0 < sum(label in gold for gold in golds) < len(golds)
-        else None
-        for label in labels
-    ]
-
-    def scores(asked):
-        never = np.full(asked.shape[0], _NEVER)
-        return np.stack([never if a is None else a(asked)[:, 1] for a in answers], axis=1)
-
-    return scores
+    weights, bias = np.zeros((len(labels), features.shape[1])), np.full(len(labels), _NEVER)
+    for number, label in enumerate(labels):
+        has = [label in gold for gold in golds]
+        if 0 < sum(has) < len(has):
+            found = _single_label(features, has, [False, True])
+            weights[number], bias[number] = found[0][1], found[1][1]
+    return weights, bias
 
 
 def _regression(features, golds, labels):
     from sklearn.linear_model import Ridge
 
-    return Ridge().fit(features, golds).predict
+    model = Ridge().fit(features, golds)
+    return model.coef_.reshape(1, -1), np.reshape(model.intercept_, (1,))
 
 
-_SCORES = {
+HEAD = TextScores(NAME, "experiments.beyond.tfidf.start:rebuilt")
+_LEARN = {
     "single_label": _single_label,
     "multi_label": _multi_label,
     "regression": _regression,

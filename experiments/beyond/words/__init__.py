@@ -4,6 +4,10 @@ from official_bert.extension import Extension
 
 EXTENSION = Extension(
     "words",
+    heads={
+        "cbow": "experiments.beyond.words.kept:CBOW_HEAD",
+        "bilstm_attention": "experiments.beyond.words.kept:BILSTM_HEAD",
+    },
     options={
         "finetune.word_vectors": "experiments.beyond.words.options:WordOptions",
         "finetune.elmo": "experiments.beyond.words.options:WordOptions",

@@ -34,7 +34,6 @@ class TextClassifier(ModelWithLosses):
     """
 
     label_names = ("label_ids",)
-    has_folder = False
 
     def __init__(self, width, head, pairs, rate=0.2, classifier_width=512, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -118,6 +117,7 @@ class BiLSTMAttention(TextClassifier):
     def __init__(self, inputs, width, head, pairs, elmo=None, seed=None, **kwargs):
         super().__init__(width, head, pairs, seed=seed, **{"name": "bilstm_attention", **kwargs})
         self.mix = None
+        self.has_folder = elmo is None  # an ELMo is a folder of its own
         if elmo is not None:
             layers = elmo.num_hidden_layers + 1
             self.mix = LayerCombination("elmo", layers, dtype=self.dtype_policy, name="mix")

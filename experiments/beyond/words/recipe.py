@@ -30,7 +30,6 @@ def cbow() -> FinetuneConfig:
         weight_decay=0.0,
         clip_norm=5.0,
         bias_correction=True,
-        save_model=False,
     )
 
 

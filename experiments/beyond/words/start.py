@@ -17,7 +17,7 @@ from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
 from experiments.beyond.words.options import WordOptions
 from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import UNSAVED
 from experiments.training.settings.flops import LSTM_RATE, lstm_flops
 from experiments.training.settings.options import replaced
 from experiments.training.start.initial_state import BertSource
@@ -85,6 +85,12 @@ class WordStart:
             options["elmo"] = self.elmo.config
         return text_classifiers.BiLSTMAttention(inputs, self.width, head, self.pairs, **options)
 
+    def save(self, path, model, settings):
+        """Write a model folder, with the vectors of all words: texts to come have others."""
+        from experiments.beyond.words import kept
+
+        kept.HEADS[self.name].save(path, kept.WordScorer(self, model, settings), settings)
+
     def training_flops(self, config, rows, length):
         """Return the FLOPs of one step; ELMo's own are not counted."""
         vectors, elmo = self.vectors.shape[1], self.elmo and self.elmo.config
@@ -96,7 +102,7 @@ class WordVectors(BertSource):
 
     has_seeds = True
     rate = LSTM_RATE
-    leaves = OneShotModel.leaves  # the table of its words is a file of its own
+    leaves = UNSAVED
     lacks = frozenset(("bilstm", "mean_pooling", "features", "freeze", "vocab"))
     takes = (WordOptions,)
 

@@ -103,6 +103,9 @@ class Predictor:
         self.labels = list(settings.get("labels") or [])
         self._model, self._length = model, settings["max_seq_length"]
         self._batch_size = batch_size
+        from official_bert.checkpoints import model_folder
+
+        self._reads_texts = bool(model_folder.own_loader(settings))
 
     @functools.cached_property
     def _loaded(self):
@@ -116,12 +119,24 @@ class Predictor:
         anew = {name: head[name] for name in network.call_options if name in head}
         return loaded.tokenizer, compiled(network, lambda batch: network(batch, **anew))
 
+    @functools.cached_property
+    def _scorer(self):
+        from official_bert.checkpoints import model_folder
+
+        return model_folder.load(self._model).model
+
+    def _of_texts(self, examples):
+        columns = [list(texts) for texts in zip(*map(self.task.texts, examples), strict=True)]
+        return self.task.predictions(examples, [], {"logits": self._scorer(columns)})
+
     def predict(self, examples, show=False):
         """Return (one dict an example, number of examples that were cut to the model's window).
 
         Args:
           show: a progress line on stderr.
         """
+        if self._reads_texts:
+            return self._of_texts(examples), 0
         tokenizer, call = self._loaded
         from data_prep.jobs.progress import progress_bar
         from data_prep.tasks.featurize import featurize

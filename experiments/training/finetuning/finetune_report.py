@@ -127,6 +127,17 @@ def results_of(task, train, dev, scores) -> dict:
     }
 
 
+def model_settings(config, task, results) -> dict:
+    """Return what the `model.json` of a fine-tuned model says of its task and its scores."""
+    names = ("dev", "baseline", "train_examples", "dev_examples")
+    return {
+        "labels": list(task.head.get("labels") or []),
+        "max_seq_length": config.max_seq_length,
+        "task": {"name": task.name, "options": task.settings()},
+        "fine_tuning": {name: results[name] for name in names},
+    }
+
+
 def write_dev(folder, task, examples, predictions, results):
     """Write predictions, scores by example and analysis of dev; add the files to `results`.
 

@@ -16,7 +16,6 @@ from experiments.training.start.examples import class_weights_of, read_others
 from experiments.training.step import device_choices, loop, session
 from experiments.training.step.backend import strategies
 from experiments.training.step.evaluation import TaskEvaluator
-from official_bert.checkpoints import model_folder
 from official_bert.common.files import remove
 
 
@@ -159,16 +158,9 @@ def _key(config, start, head, hooks):
 
 
 def _save_model(folder, config, start, task, model, results):
-    settings = {
-        "labels": list(task.head.get("labels") or []),
-        "max_seq_length": config.max_seq_length,
-        "task": {"name": task.name, "options": task.settings()},
-        "fine_tuning": {
-            name: results[name] for name in ("dev", "baseline", "train_examples", "dev_examples")
-        },
-    }
+    settings = finetune_report.model_settings(config, task, results)
     remove(folder.model)  # of a process that was killed here
-    model_folder.save(folder.model, model, start.tokenizer, settings)
+    start.save(folder.model, model, settings)
     results["files"]["model"] = str(folder.model)
 
 

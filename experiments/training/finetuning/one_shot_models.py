@@ -1,4 +1,4 @@
-"""Fine-tuning runs of models that no `Trainer` trains step by step; they leave no model folder."""
+"""Fine-tuning runs of models that no `Trainer` trains step by step."""
 
 import time
 
@@ -7,9 +7,13 @@ from experiments.training.folder.progress import Progress
 from experiments.training.start import initialization
 from experiments.training.start.examples import read_examples, read_others
 from official_bert.common.errors import UserError
+from official_bert.common.files import remove
 
 # Options of networks that a `Trainer` trains step by step.
 _STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
+
+
+UNSAVED = "it was run with --config.save_model=false or with an ELMo, and left scores alone"
 
 
 class OneShotModel(initialization.ModelSource):
@@ -37,7 +41,8 @@ class OneShotModel(initialization.ModelSource):
           config: FinetuneConfig.
           logged: function of the number of steps -> Progress.
 
-        Returns: (function of examples -> predictions, steps).
+        Returns: (function of examples -> predictions, steps). The function may have a method
+          `save` of (folder, settings) that writes a model folder.
         """
         raise NotImplementedError
 
@@ -68,6 +73,10 @@ class OneShotModel(initialization.ModelSource):
             "train_seconds": round(train_seconds, 2),
         }
         analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
+        if config.save_model and (save := getattr(answer, "save", None)):
+            remove(folder.model)  # of a process that was killed here
+            save(folder.model, finetune_report.model_settings(config, task, results))
+            results["files"]["model"] = str(folder.model)
         others, missing = read_others(task, config, examples)
         if missing:
             results["splits_without_predictions"] = missing

@@ -1,13 +1,18 @@
 """TF-IDF in place of a network: every kind of problem, and the files that fine-tuning leaves."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import official_bert
+from data_prep.tasks import get_task
 from experiments.beyond.tfidf import start as tfidf
 from experiments.training import runs
+from experiments.training.answers.predictor import Predictor
 from experiments.training.settings.config import FinetuneConfig
+from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 
 pytest.importorskip("sklearn")
@@ -57,6 +62,41 @@ def config(tmp_path, problem="single_label", **fields):
     )
 
 
+def check_folder(config, results):
+    """Compare the answers of a run's model folder with the run's own."""
+    task = get_task(config.task, config.data_dir, **config.task_options)
+    examples = task.examples("dev")
+    model = official_bert.load(results["files"]["model"])
+    columns = [list(column) for column in zip(*map(task.texts, examples), strict=True)]
+    found = Predictor(results["files"]["model"]).predict(examples)[0]
+    assert task.score(examples, found) == pytest.approx(results["dev"])
+    for asked, answer in zip(model.predict(*columns), found, strict=True):
+        if "probabilities" in asked:
+            asked["probabilities"] = list(asked["probabilities"].values())
+        assert asked == {name: value for name, value in answer.items() if name != "id"}
+    assert (
+        model.predict(*[column[0] for column in columns])
+        == model.predict(*[column[:1] for column in columns])[0]
+    )
+    with pytest.raises(UserError, match="has no vectors of texts: use predict"):
+        model.embed("a")
+    with pytest.raises(UserError, match="the model reads (one text|two texts) a row"):
+        model.predict(*[["a"]] * (3 - len(columns)))
+    with pytest.raises(UserError, match="is not a network of tokens"):
+        model_folder.peek(results["files"]["model"])
+
+
+def test_a_folder_whose_parts_do_not_fit(tmp_path):
+    results = runs.finetune(config(tmp_path), tmp_path / "run", progress=False)
+    folder = Path(results["files"]["model"])
+    settings = json.loads((folder / "model.json").read_text())
+    del settings["checksums"]
+    (folder / "model.json").write_text(json.dumps({**settings, "labels": ["one"]}))
+    fits = pytest.raises(UserError, match="does not fit model.json and words.json beside it")
+    with fits, pytest.warns(UserWarning):
+        official_bert.load(folder)
+
+
 @pytest.mark.parametrize(
     ("problem", "metric", "least"),
     [("single_label", "accuracy", 1.0), ("multi_label", "micro_f1", 0.9),
@@ -72,14 +112,13 @@ def test_words_that_tell_are_learnt(tmp_path, problem, metric, least):
     for name in ("dev predictions", "report", "analysis"):
         assert (tmp_path / "run" / kept["files"][name]).is_file()
     assert (tmp_path / "run" / "example_scores.npz").is_file()
+    check_folder(config(tmp_path, problem), results)
     # A finished run is not run again.
     again = runs.finetune(config(tmp_path, problem), tmp_path / "run", progress=False)
     assert again["seconds"] == kept["seconds"]
 
 
 def test_a_class_without_examples_is_never_the_answer(tmp_path):
-    from data_prep.tasks import get_task
-
     path = table(tmp_path, "single_label")
     task = get_task(
         "text_classification", str(path), labels="warm,cold,none,absent", dev_fraction=0.2

@@ -15,6 +15,7 @@ from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
 from experiments.training.start import preflight
 from official_bert.common.errors import UserError
+from tests.beyond.tfidf.test_tfidf import check_folder
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_runs(files, tmp_path, name):
     config = config_of(files, model=name, feature_width=8, num_train_epochs=6.0)
     results = finetune.run(config, tmp_path / "run", progress=False)
     assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
-    assert "model" not in results["files"]
+    check_folder(config, results)
     again = finetune.run(config, tmp_path / "run", progress=False)
     assert again["dev"] == results["dev"]
 
