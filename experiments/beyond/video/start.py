@@ -53,6 +53,10 @@ class VideoBert(OneShotModel):
 
     head, does = "shown_words", "reads videos"
     has_seeds = True
+    leaves = (
+        "it leaves scores and predictions, no model; segments to answer are lines of its "
+        'segments.jsonl with "split": "dev"'
+    )
     takes = (VideoOptions,)
 
     def check_finetuning(self, config, task):
