@@ -57,6 +57,11 @@ class WordScorer(TextScorer):
         return np.concatenate(found)
 
 
+def save(folder, start: WordStart, model, settings) -> None:
+    """Write a model folder."""
+    HEADS[start.name].save(folder, WordScorer(start, model, settings), settings)
+
+
 def rebuilt(settings, words, arrays) -> WordScorer:
     """Return the `WordScorer` of a model folder; ValueError where its parts do not fit."""
     tokenizer, vectors = WordTokenizer(words), arrays.pop(_VECTORS)

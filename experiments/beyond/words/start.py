@@ -23,6 +23,7 @@ from experiments.training.settings.options import replaced
 from experiments.training.start.initial_state import BertSource
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
+from official_bert.extension import load
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
 CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
@@ -87,9 +88,7 @@ class WordStart:
 
     def save(self, path, model, settings):
         """Write a model folder, with the vectors of all words: texts to come have others."""
-        from experiments.beyond.words import kept
-
-        kept.HEADS[self.name].save(path, kept.WordScorer(self, model, settings), settings)
+        load("experiments.beyond.words.kept:save")(path, self, model, settings)
 
     def training_flops(self, config, rows, length):
         """Return the FLOPs of one step; ELMo's own are not counted."""
