@@ -8,4 +8,5 @@ EXTENSION = Extension(
         "finetune.lora_rank": "experiments.beyond.lora.options:LoraOptions",
         "finetune.lora_alpha": "experiments.beyond.lora.options:LoraOptions",
     },
+    commands={"adapter": "experiments.beyond.lora.adapter:main"},
 )

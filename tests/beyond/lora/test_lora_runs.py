@@ -5,6 +5,7 @@ import pytest
 import tiny_runs
 
 from experiments import finetune, pretrain
+from experiments.beyond.lora import adapter
 from experiments.beyond.lora.options import LoraOptions
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings.config import FinetuneConfig
@@ -96,3 +97,26 @@ def test_features_are_not_updated(config):
     frozen = replaced(config, features="last")
     with pytest.raises(UserError, match="with features it is frozen"):
         LoraOptions.of(frozen).check_model(frozen, None, tiny_runs.bert())
+
+
+def test_an_adapter_gives_the_model_again(config, whole, tmp_path):
+    workdir, results = whole
+    folder, model = tmp_path / "adapter", results["files"]["model"]
+    told = adapter.run(base=config.model, model=model, output=str(folder))
+    assert "rank 2" in told and {p.name for p in folder.iterdir()} == {
+        "adapter_config.json", "adapter_model.safetensors", "model.json",
+    }  # fmt: skip
+    adapter.run(base=config.model, adapter=str(folder), output=str(tmp_path / "model"))
+    expected, found = arrays(model), arrays(tmp_path / "model")
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, atol=1e-6)
+    first, second = (model_folder.read_settings(at) for at in (model, tmp_path / "model"))
+    assert first["labels"] == second["labels"] and first["task"] == second["task"]
+    with pytest.raises(UserError, match="another checkpoint than this base"):
+        adapter.run(base=model, adapter=str(folder), output=str(tmp_path / "other"))
+    changed = model_folder.load(model)
+    kernel = changed.encoder.blocks[0].attention.query.kernel
+    kernel.assign(np.random.default_rng(0).normal(size=kernel.shape))
+    model_folder.save(tmp_path / "whole", changed.model, changed.tokenizer, changed.settings)
+    with pytest.raises(UserError, match="trained whole, or from another checkpoint"):
+        adapter.run(base=config.model, model=str(tmp_path / "whole"), output=str(tmp_path / "x"))

@@ -1,12 +1,17 @@
 """Steps of LoRA beside the same in PyTorch: by its formula, and by peft."""
 
+import tempfile
+
 import numpy as np
 
 import official_bert as ob
-from experiments.beyond.lora.low_rank import adapt
+from experiments.beyond.lora import adapter
+from experiments.beyond.lora.low_rank import adapt, merged
 from experiments.training.step import strategies
 from experiments.training.step.trainer import Trainer
 from experiments.training.step.trainer_state import StepOptions
+from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.hugging_face import huggingface
 from tests.parity import finetuning, peers
 from tests.parity.results import Result, check
 
@@ -22,6 +27,44 @@ def lora() -> list[Result]:
 def lora_of_peft() -> list[Result]:
     """Compare with peft, which is in no extra of this project."""
     return _compare("peft", _by_peft)
+
+
+def adapters_of_peft() -> list[Result]:
+    """Compare a model with its adapter in peft, and with what peft writes of it, read again."""
+    import peft
+    import transformers
+
+    shape = finetuning.without_dropout(peers.SMALL)
+    model = ob.BertClassifier(ob.BertEncoder(shape, seed=1), 3, seed=1)
+    peers.shake(model)
+    batch = peers.random_batch(shape, rows=6, length=24)
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    with tempfile.TemporaryDirectory() as folder:
+        base, tuned, ours, theirs, again = (f"{folder}/{name}" for name in "botha")
+        model_folder.save(base, model.encoder, None)
+        adapt(model.encoder, _RANK, _ALPHA, seed=2)
+        peers.shake(model)
+        plain = merged(model)
+        model_folder.save(tuned, plain, None, {"num_labels": 3, "labels": ["a", "b", "c"]})
+        adapter.run(base=base, model=tuned, output=ours)
+        huggingface.export_huggingface(f"{folder}/hf", model_folder.load(base).model, None, {})
+        kind = transformers.AutoModelForSequenceClassification
+        peer = peft.PeftModel.from_pretrained(
+            kind.from_pretrained(f"{folder}/hf", num_labels=3), ours
+        ).eval()
+        peer.save_pretrained(theirs)
+        adapter.run(base=base, adapter=theirs, output=again)
+        logits = peer(**peers.their_inputs(inputs)).logits
+        found = {"written": plain, "read": model_folder.load(again).model}
+        return [
+            Result(
+                f"LoRA, adapter {name}: logits",
+                "peft",
+                peers.farthest(one(inputs)["logits"], logits),
+                2e-6,
+            )
+            for name, one in found.items()
+        ]
 
 
 def _compare(against, give_updates) -> list[Result]:
