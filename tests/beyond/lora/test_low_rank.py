@@ -116,6 +116,6 @@ def test_what_cannot_be_adapted():
 @pytest.mark.parity
 def test_steps_are_those_of_peft():
     pytest.importorskip("peft")
-    from tests.beyond.parity.lora_checks import lora_of_peft
+    from tests.beyond.parity.lora_checks import adapters_of_peft, lora_of_peft
 
-    assert all(result.holds for result in lora_of_peft())
+    assert all(result.holds for result in [*lora_of_peft(), *adapters_of_peft()])
