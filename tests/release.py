@@ -27,10 +27,10 @@ def main() -> None:
     names = _output("git", "ls-files").splitlines()
     epoch = _output("git", "log", "-1", "--format=%ct").strip()
     with tempfile.TemporaryDirectory() as folder:
-        umasks = {"one": 0o022, "other": 0o077}
-        for name, umask in umasks.items():  # both before a build, which takes a while
-            _copy(Path(folder, name), names, umask)
-        one, other = (_built(Path(folder, name), epoch, umask) for name, umask in umasks.items())
+        umasks = {Path(folder, "one"): 0o022, Path(folder, "other"): 0o077}
+        for place, umask in umasks.items():
+            _copy(place, names, umask)
+        one, other = _built(umasks, epoch)
         assert [p.name for p in one] == [p.name for p in other] and len(one) == 2
         for first, second in zip(one, other, strict=True):
             assert first.read_bytes() == second.read_bytes(), f"{first.name}: two builds differ"
@@ -55,16 +55,13 @@ def _copy(place: Path, names: list[str], umask: int) -> None:
         (place / name).chmod((ROOT / name).stat().st_mode & ~umask)
 
 
-def _built(place: Path, epoch: str, umask: int) -> list[Path]:
-    """Return the files of a build of a copy of the repository."""
+def _built(umasks: dict[Path, int], epoch: str) -> list[list[Path]]:
+    """Build each copy of the repository with its umask, side by side; return their files."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist"]
-    environment = os.environ | {"SOURCE_DATE_EPOCH": epoch}
-    before = os.umask(umask)
-    try:
-        subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
-    finally:
-        os.umask(before)
-    return sorted((place / "dist").iterdir())
+    options = {"env": os.environ | {"SOURCE_DATE_EPOCH": epoch}, "stdout": subprocess.DEVNULL}
+    builds = [subprocess.Popen(command, cwd=p, umask=u, **options) for p, u in umasks.items()]
+    assert not any([build.wait() for build in builds]), "a build failed: see above"
+    return [sorted((place / "dist").iterdir()) for place in umasks]
 
 
 def _check_sdist(sdist: Path, names: list[str], place: Path) -> None:

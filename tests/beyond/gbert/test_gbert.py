@@ -112,7 +112,7 @@ def config(patients):
     )
 
 
-@pytest.mark.parametrize("name", ["gbert", "gbert-neither"])
+@pytest.mark.parametrize("name", ["gbert", pytest.param("gbert-neither", marks=pytest.mark.slow)])
 def test_runs(config, tmp_path, name):
     config = dataclasses.replace(config, model=name)
     results = finetune.run(config, tmp_path / "run", progress=False)

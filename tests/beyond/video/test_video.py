@@ -170,7 +170,9 @@ def config(few):
     return replaced(config, bert=bert, data_dir=str(few), num_train_epochs=1.0, log_every=4)
 
 
-@pytest.mark.parametrize("name", ["videobert", "videobert-language-alone"])
+@pytest.mark.parametrize(
+    "name", ["videobert", pytest.param("videobert-language-alone", marks=pytest.mark.slow)]
+)
 def test_runs(config, tmp_path, name):
     config = replaced(config, model=name)
     results = finetune.run(config, tmp_path / "run", progress=False)
