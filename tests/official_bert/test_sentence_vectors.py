@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import save_file
 from tiny import SPECIAL
 
@@ -18,6 +19,14 @@ from official_bert.export import exports
 WORDS = ["the", "river", "runs", "to", "a", "boat", "query", ":", ",", "##s", "The"]
 TEXTS = ["the river runs to a boat", "boat", "a, the: river rivers " * 9, "The boat"]
 LENGTH = 16
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operation_by_operation():
+    """To trace what is compiled would take three times as long as these tests."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +207,6 @@ def test_what_is_not_computed_is_refused_where_it_is_asked_for(written, pooling,
 
 
 def test_exports_make_the_same_vectors_or_say_that_they_cannot(written, tmp_path):
-    pytest.importorskip("tensorflow")
     from tiny_served import Unsaved
 
     loaded = ob.load(written({"pooling_mode": "cls"}, [("Normalize", "2")]))
