@@ -220,7 +220,7 @@ def test_symbolic_outputs_have_the_shapes_of_real_ones():
 
 
 def test_the_same_numbers_are_dropped_on_every_backend():
-    """Those of TensorFlow, which `test_place_hash` computes by hand."""
+    """The digest is of the numbers that `test_place_hash` computes by hand."""
     found = hashlib.sha256()
     for shape in ((5,), (3, 5, 20), (2, 64), (7, 128), (3, 2, 192), (11, 300)):
         for run, step in ((5, 7), (2**30 - 1, 2**31 - 1)):
