@@ -89,7 +89,7 @@ gpu:
 	KERAS_BACKEND=jax $(PYTHON) -m benchmarks.gpu --output=runs/gpu --seconds=$(or $(SECONDS),0)
 
 # The same in miniature on a CPU, to see that all of it runs; SECONDS=300 as far as that goes.
-smoke-gpu: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+smoke-gpu: export XLA_FLAGS := --xla_backend_optimization_level=0
 smoke-gpu: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m benchmarks.gpu --output=runs/smoke-gpu --scale=smoke \
 		--shapes=tiny --lengths=16 --tokens=64 --rounds=1 --seconds=$(or $(SECONDS),0)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.xla_flags import quick_compiler
+
 VOCAB, LENGTH, ROWS, PREDICTIONS, CHOICES, LABELS = 120, 16, 8, 3, 2, 5
 HEADS = ("pretraining", "classification", "regression", "span", "multiple_choice", "tagging")
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -34,7 +36,7 @@ def compare_fit(ours, backend, folder):
 def _on(backend, *arguments):
     """Run this file as a program on the backend and return its output."""
     # To compile takes longer than to run what is compiled.
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {quick_compiler()}"
     done = subprocess.run(
         [sys.executable, "-m", "tests.parity.backend_steps", *map(str, arguments)],
         cwd=Path(__file__).parents[2],

@@ -9,12 +9,14 @@ import os
 import sys
 import tempfile
 
+from tests.xla_flags import quick_compiler
+
 if os.environ.get("KERAS_BACKEND") == "jax":
     sys.modules["tensorflow"] = None  # not to be used, even where it is installed
     # Eight devices, and little time spent on fast code: programs run for some steps only.
     os.environ["XLA_FLAGS"] = (
         "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
-        "--xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+        f"--xla_llvm_disable_expensive_passes=true {quick_compiler()}"
     )
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         # A program is compiled once: the workers and the processes that they start inherit this.

@@ -56,11 +56,7 @@ def test_records_of_a_vocabulary_without_a_mask(tmp_path):
     two.write(tmp_path / "one")
     one = load_tokenizer(tmp_path / "one" / "tokenizer.json")
     assert one.second_file == "" and one.special == two.special and one.digest() == two.digest()
-<<<<<<< HEAD
     # The file is published so: without a template, and nothing beside it names a token.
-=======
-    # The published file: without a template, and nothing beside it names a token.
->>>>>>> 632aaca5 (Pages name the folders of systems beyond the paper, with their lines)
     published = {**one.contents, "post_processor": None, "padding": None}
     (tmp_path / "one" / "tokenizer.json").write_text(json.dumps(published), encoding="utf-8")
     options = {"max_seq_length": 16, "packing": "single", "dupe_factor": 1, "num_workers": 1}
