@@ -59,10 +59,16 @@ def test_docstrings(module):
     assert tried and not failed
 
 
-NOTEBOOKS = ("text_to_table", "sentence_similarity", "own_model", "words_in_context")
+NOTEBOOKS = ("sentence_similarity", "own_model", "words_in_context")
 
 
-@pytest.mark.parametrize("name", guests.names(NOTEBOOKS, (*NOTEBOOKS, "sentence_vectors")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("text_to_table", marks=pytest.mark.slow),
+        *guests.names(NOTEBOOKS, (*NOTEBOOKS, "sentence_vectors")),
+    ],
+)
 def test_notebooks(name, folders):
     cells = json.loads((DOCS / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -264,6 +264,7 @@ def test_the_command(dump, tmp_path, capsys):
     assert "36 articles of 40 pages, 180 sentences" in told and "page: disambiguation" in told
 
 
+@pytest.mark.slow
 def test_the_real_fragments_agree_with_extracted_text(data_dir, tmp_path):
     """Against other projects' extraction of the same articles, at other revisions."""
     (path,) = (data_dir / "wikipedia_dump").glob("enwiki-latest*.bz2")

@@ -73,6 +73,7 @@ def test_the_path_ends_with_a_loss_that_fell_and_answers_to_text(path):
     assert "SavedModel: " in told and "Claims" not in told
 
 
+@pytest.mark.slow
 def test_the_rows_of_table_5_begin_with_their_checkpoints(path, tmp_path):
     table, model = load_config("table5:checkpoints"), path[2]
     qnli, names, cloze = table.columns

@@ -41,6 +41,7 @@ def two_levels(monkeypatch):
     monkeypatch.setattr(key_ranges, "READ_BYTES", READ)
 
 
+@pytest.mark.slow
 def test_few_reads_of_the_wanted_size(make, monkeypatch):
     read, held, read_slice, read_rows = {}, [], array_files.read_slice, shards._read_rows
 
@@ -78,7 +79,7 @@ def test_any_number_of_workers_gives_the_same_bytes(make, two_levels):
     assert make("one", workers=1) == make("two", workers=2)
 
 
-@pytest.mark.parametrize("module", [token_store, shards])
+@pytest.mark.parametrize("module", [pytest.param(token_store, marks=pytest.mark.slow), shards])
 def test_killed_while_it_joins_it_goes_on(make, two_levels, monkeypatch, module):
     whole = make("whole")
     join, done = module.join, []
@@ -105,7 +106,11 @@ def test_killed_while_it_joins_it_goes_on(make, two_levels, monkeypatch, module)
 
 
 @pytest.mark.parametrize(
-    "module,name", [(token_store, "chunk-*.tokens"), (shards, "rows-train-*.rows")]
+    "module,name",
+    [
+        pytest.param(token_store, "chunk-*.tokens", marks=pytest.mark.slow),
+        (shards, "rows-train-*.rows"),
+    ],
 )
 def test_files_go_when_they_are_joined(make, two_levels, tmp_path, monkeypatch, module, name):
     join, left = module.join, []

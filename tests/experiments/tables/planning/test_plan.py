@@ -285,8 +285,8 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
     [
         ("table5:checkpoints", "table5/checkpoints"),
         ("squad_control:4x256", "table5/squad_control_4x256"),
-        ("table6:nested", "table6/nested"),
-        ("table8:cpu", "table8/cpu"),
+        pytest.param("table6:nested", "table6/nested", marks=pytest.mark.slow),
+        pytest.param("table8:cpu", "table8/cpu", marks=pytest.mark.slow),
         ("table8:snli", "table8/snli"),
         ("figure5:snli", "figure5/snli"),
     ],

@@ -68,6 +68,7 @@ def test_lengths_share_one_compilation():
     assert outputs["next_sentence_logits"].shape == (3, 2)
 
 
+@pytest.mark.slow
 def test_step_compiles_under_xla_in_bfloat16():
     """A TPU would run this: static shapes, no operation that XLA lacks, dropout, accumulation."""
     options = StepOptions(jit_compile=True, accumulation=2, fixed_shapes=True, train_metrics=True)
