@@ -47,6 +47,7 @@ def test_features_of_elmo(config, tmp_path):
         finetune.run(replaced(config, features=""), tmp_path / "x", progress=False)
 
 
+@pytest.mark.slow
 def test_in_place_of_word_vectors(config, tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = replaced(

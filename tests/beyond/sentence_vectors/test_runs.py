@@ -66,6 +66,7 @@ def test_in_batch_negatives_find_the_answers(trained, texts, tmp_path):
     assert float(row.split("\t")[-1]) == pytest.approx(vectors[0] @ vectors[1], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_other_objectives_go_on_from_its_model(trained, texts, tmp_path):
     _, folder = trained
     options = {"train_file": "scored.tsv", "dev_file": "scored.tsv", "highest_score": 5.0}

@@ -111,7 +111,10 @@ def test_loss_and_gradient(decoder, batch):
                       if decoder in DECODERS else set())  # fmt: skip
 
 
-@pytest.mark.parametrize("decoder", ALL)
+@pytest.mark.parametrize(
+    "decoder",
+    [*DECODERS, *(pytest.param(name, marks=pytest.mark.slow) for name in RNN_DECODERS)],
+)
 def test_greedy_is_the_likeliest_token_each_time(decoder, batch):
     model = model_of(decoder)
     written = ops.convert_to_numpy(model(asked(batch))["output_ids"])

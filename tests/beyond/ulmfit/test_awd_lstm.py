@@ -104,6 +104,7 @@ def test_dropout_is_the_same_for_all_tokens_and_of_recurrent_weights(lstms, enco
     assert (np.abs(drawn[:, 1] - still[:, 1]) > 1e-4).any()
 
 
+@pytest.mark.slow
 def test_it_learns_the_next_token(lstms, pretraining_batch):
     less = lstms.replaced(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     model = ob.BertPretrainer(less, ("next_token",), seed=0)
