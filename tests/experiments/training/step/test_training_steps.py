@@ -194,7 +194,7 @@ def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
     losses, weights = _train(with_nsp, [3], without=("next_sentence_loss",))
     lacking, others = _train(without_nsp, [3])
     for ours, theirs in zip([losses, *weights], [lacking, *others], strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)  # XLA fuses each its way
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)  # XLA fuses each its way
     # A weight that the loss does not reach stays: it is not decayed either.
     for variable, old in zip(with_nsp.model.trainable_variables, before, strict=True):
         left = "pooler" in variable.path or "next_sentence" in variable.path
