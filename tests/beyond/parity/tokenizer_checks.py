@@ -8,7 +8,7 @@ from pathlib import Path
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from tests.beyond.successor_tokenizers import unigram_model
 from tests.parity import script_texts
-from tests.parity.results import Result, check
+from tests.parity.results import Result, check, some
 from tests.parity.tokenizer_checks import BOOKS, SOME, megabytes, real_text
 
 
@@ -121,7 +121,7 @@ def sentence_piece(data_dir) -> list[Result]:
     lines = [line for line in real_text(data_dir) if "``" not in line and "''" not in line]
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(normalized(line, True) for line in lines[::100]),
+        sentence_iterator=(normalized(line, True) for line in lines[:: some(10, 100)]),
         model_writer=model, vocab_size=2000, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
         control_symbols=["[CLS]", "[SEP]", "[MASK]"], num_threads=1, minloglevel=2,
     )  # fmt: skip
@@ -145,7 +145,7 @@ def sentence_piece(data_dir) -> list[Result]:
 
     differ = [(mine, them) for line, them in compared if (mine := ours.encode(line)) != them]
     differ = sum(abs(score(mine) - score(them)) > 1e-3 for mine, them in differ)
-    some, of_some = lines[SOME], encoded[SOME]
+    part, of_part = lines[SOME], encoded[SOME]
     return [
         Result(
             f"SentencePiece: lines whose pieces differ, but for cuts of equal score, of {size}",
@@ -154,9 +154,9 @@ def sentence_piece(data_dir) -> list[Result]:
             0,
         ),
         Result(
-            f"SentencePiece from its tokenizer.json: lines that differ, of {len(some):,}",
+            f"SentencePiece from its tokenizer.json: lines that differ, of {len(part):,}",
             "transformers",
-            sum(again.encode(line) != them.ids for line, them in zip(some, of_some, strict=True)),
+            sum(again.encode(line) != them.ids for line, them in zip(part, of_part, strict=True)),
             0,
         ),
     ]
