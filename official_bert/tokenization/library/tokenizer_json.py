@@ -338,32 +338,28 @@ def _template(contents, where) -> _Template | None:
                 between = [sep] * (2 if kind == "RobertaProcessing" else 1)
                 return _Template([cls, None, sep], [cls, None, *between, None, sep])
             case "TemplateProcessing":
-                tokens = step.get("special_tokens", {})
+                known = step.get("special_tokens", {}).items()
+                tokens = {name: one["tokens"] for name, one in known}
                 single, pair = (
                     [
                         token
                         for part in list_of(step, name, dict, where)
                         for token in (
-                            tokens[part["SpecialToken"]["id"]]["tokens"]
-                            if "SpecialToken" in part
-                            else [None]
+                            tokens[part["SpecialToken"]["id"]] if "SpecialToken" in part else [None]
                         )
                     ]
                     for name in ("single", "pair")
                 )
                 if single == [None] and pair == [None, None]:
                     continue
-                return _Template(
-                    single, pair, [t for one in tokens.values() for t in one["tokens"]]
-                )
+                return _Template(single, pair, [*itertools.chain(*tokens.values())])
             case other:
                 raise UserError(f"{where}: post_processor: {shorten(other)} is not read")
     return None
 
 
 def _prefix(contents):
-    model = contents["model"]
-    return model.get("continuing_subword_prefix") or ""
+    return contents["model"].get("continuing_subword_prefix") or ""
 
 
 def _is_byte_level(contents):
