@@ -22,12 +22,10 @@ from official_bert.tokenization.graph.in_graph import (
     PagedTable,
     TextsToPieces,
     changes,
-    decode,
     pieces_of,
-    split_words,
     utf8_sizes,
 )
-from official_bert.tokenization.graph.in_graph_foreign import AddedTokens, Normalizer
+from official_bert.tokenization.graph.in_graph_foreign import AddedTokens, Normalizer, words_of
 from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 
@@ -71,11 +69,8 @@ class InGraphUnigrams(TextsToPieces):
         self.resources = (self._model,)
 
     def _pieces(self, texts):
-        characters = self._added(decode(texts))
-        for step in self._steps:
-            characters = step(characters)
-        characters = self._added_later(characters)
-        characters, word, rows = split_words(characters, self._kind(characters.points))
+        added = self._added, self._added_later
+        characters, word, rows = words_of(texts, added, self._steps, self._kind)
         # Before each word stands a blank, with the place of its first character.
         is_token = characters.points >= ADDED
         begins = changes(word, filling=-1) & ~is_token

@@ -69,11 +69,8 @@ class InGraphWordPieces(TextsToPieces):
         self._cut = WordPieces(vocab, id_of[unk], prefix, model["max_input_chars_per_word"])
 
     def _pieces(self, texts):
-        characters = self._added(decode(texts))
-        for step in self._steps:
-            characters = step(characters)
-        characters = self._added_later(characters)
-        characters, word, rows = split_words(characters, self._kind(characters.points))
+        added = self._added, self._added_later
+        characters, word, rows = words_of(texts, added, self._steps, self._kind)
         points = tf.RaggedTensor.from_value_rowids(
             characters.points, word, nrows=tf.size(rows), validate=False
         )  # [W, (characters)]
@@ -94,6 +91,24 @@ class InGraphWordPieces(TextsToPieces):
         values = tf.where(is_added | is_stand_in, unseen, values)
         safe = points.with_values(tf.where(is_control, values + ord(_STAND_INS[0]), values))
         return safe, tf.reduce_any(points.with_values(is_added), axis=1)
+
+
+def words_of(texts, added, steps, kind):
+    """Divide texts into words as the library does, added tokens first.
+
+    Args:
+      texts: string [B].
+      added: the `AddedTokens` that are found before the steps, and those found after them.
+      steps: functions from `Characters` to `Characters`.
+      kind: `PagedTable` of `foreign_tables.word_kinds`.
+
+    Returns: as `split_words`.
+    """
+    characters = added[0](decode(texts))
+    for step in steps:
+        characters = step(characters)
+    characters = added[1](characters)
+    return split_words(characters, kind(characters.points))
 
 
 class Normalizer(tf.Module):
