@@ -92,8 +92,8 @@ class Steps:
     @property
     def has_answered(self):
         """True where `first_step` would not wait: something was said, or the process has ended."""
-        said, _, _ = select.select([self.process.stdout], [], [], 0)
-        return bool(said) or self.process.poll() is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], 0)
+        return bool(readable) or self.process.poll() is not None
 
     def turn(self, steps):
         self._say(steps)

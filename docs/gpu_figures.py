@@ -54,9 +54,9 @@ def costs(root) -> list[list[str]]:
         "base, a million steps": [base],
         "large, a million steps": [base.__class__(**{**vars(base), "bert": named_config("large")})],
     }
-    for table, said in ((table5, "BERT, No NSP, left to right"), (table6, "six sizes")):
+    for table, description in ((table5, "BERT, No NSP, left to right"), (table6, "six sizes")):
         planned = table.get_config("paper")
-        runs[f"`{planned.name}:paper`: {said}"] = [
+        runs[f"`{planned.name}:paper`: {description}"] = [
             one.pretrain for one in planned.variants if not one.random_init
         ]
     lines = [["", "hours of one H200", f"dollars at {DOLLARS} an hour"]]

@@ -111,11 +111,11 @@ def run_together(
             for row, why in plan.left_out.items():
                 say(f"  {row}: {why}")
         lines = (line for one in grids for line in origins.differences(one.statuses().values()))
-        told = list(dict.fromkeys(lines))
-        for line in told:
+        distinct = list(dict.fromkeys(lines))
+        for line in distinct:
             say(f"  the runs of this table differ: {line}")
         if strict:
-            origins.check(told)
+            origins.check(distinct)
         try:
             configured = max(ablation.workers for ablation, _, _ in tables)
             grid.run(

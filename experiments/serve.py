@@ -88,7 +88,7 @@ def serve(
         )
         server = make_server(app, host, port)
         _warm_up(served)
-        return run_until_told(server, f"serving {name} at http://{host}:{server.effective_port}/")
+        return run_until_signal(server, f"serving {name} at http://{host}:{server.effective_port}/")
 
 
 def main(_) -> int:
@@ -107,13 +107,13 @@ def _exported(model: str, scratch: Path) -> Path:
     return export(model, scratch / "model")
 
 
-def run_until_told(server, told: str) -> int:
+def run_until_signal(server, ready: str) -> int:
     """Serve until SIGTERM or SIGINT, then finish the requests begun; a second signal ends these
     too.
 
     Args:
       server: of `make_server`.
-      told: line to print once the signals are handled.
+      ready: line to print once the signals are handled.
 
     Returns: the exit code.
     """
@@ -127,7 +127,7 @@ def run_until_told(server, told: str) -> int:
     dispatcher.shutdown = functools.partial(dispatcher.shutdown, timeout=math.inf)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    print(told, flush=True)
+    print(ready, flush=True)
     server.run()
     print("stopped", flush=True)
     return 130 if signal.SIGINT in received else 0

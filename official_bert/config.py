@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import write_json
 from official_bert.common.json_files import fields_of, read_json
-from official_bert.common.typed import fits, said
+from official_bert.common.typed import fits, type_words
 from official_bert.extension import find, names
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
@@ -377,7 +377,7 @@ def parts_named(what: str, num_blocks: int) -> list[int]:
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
     if not fits(value, field.type):
-        raise UserError(f"BertConfig.{field.name} must be {said(field.type)}, not {value!r}")
+        raise UserError(f"BertConfig.{field.name} must be {type_words(field.type)}, not {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"BertConfig.{field.name} must be a finite number, not {value!r}")
     if isinstance(value, int) and abs(value) >= 1 << 31:

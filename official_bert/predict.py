@@ -268,9 +268,9 @@ class Model(LoadedModel):
     def _of_extension(self, texts, pairs, settings, batch_size):
         if pairs is not None:
             raise UserError("this model writes a text for each text: it takes no pairs")
-        key, answers, told = find("heads", self.head).answers(self.model)
+        key, answers, readable = find("heads", self.head).answers(self.model)
         outputs = self._run(key, answers, self._rows(texts, None, settings), batch_size)
-        return told(self.tokenizer, outputs)
+        return readable(self.tokenizer, outputs)
 
     def _classify(self, texts, pairs, settings, batch_size):
         pairs = pairs if pairs is None else as_texts(pairs)[0]

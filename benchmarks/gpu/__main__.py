@@ -105,8 +105,8 @@ def main():
     options = parser.parse_args()
     for name, known in (("pieces", PIECES), ("shapes", steps.SIZES)):
         if unknown := set(getattr(options, name).split(",")) - set(known):
-            told = ", ".join(sorted(unknown))
-            parser.error(f"--{name}: there is no {told!r}; choose from {', '.join(known)}")
+            names = ", ".join(sorted(unknown))
+            parser.error(f"--{name}: there is no {names!r}; choose from {', '.join(known)}")
     options.until = time.time() + options.seconds if options.seconds else float("inf")
     options.output = Path(options.output).resolve()
     with exclusive(options.output), commands.ended_in_order():

@@ -35,8 +35,8 @@ def _kernels(runs):
     times = [["kernel", "queries, warps, stages, keys by pairs", "microseconds"]]
     for kernel, divisions in runs["microseconds"].items():
         for division, found in divisions.items():
-            told = found if isinstance(found, str) else f"{found:.0f}"
-            times.append([kernel, division.strip("()"), told])
+            shown = found if isinstance(found, str) else f"{found:.0f}"
+            times.append([kernel, division.strip("()"), shown])
     return "\n".join(
         ["## Kernels of attention", "", *markdown_table(rows), "", *markdown_table(times)]
     )

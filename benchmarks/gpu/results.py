@@ -61,6 +61,6 @@ def check_options(folder, asked):
     path = folder / OPTIONS
     before = read_json(path) if path.exists() else asked
     if differ := [name for name in asked if before.get(name) != asked[name]]:
-        told = ", ".join(f"{name} {before.get(name)}, not {asked[name]}" for name in differ)
-        raise UserError(f"{folder} holds figures of {told}; choose another --output")
+        described = ", ".join(f"{name} {before.get(name)}, not {asked[name]}" for name in differ)
+        raise UserError(f"{folder} holds figures of {described}; choose another --output")
     write_text(path, json.dumps(asked, indent=2) + "\n", own=True)

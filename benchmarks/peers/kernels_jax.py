@@ -115,11 +115,11 @@ def main():
         measured = {}
         for (key, division), program in zip(asked, list(programs), strict=False):
             measured.setdefault(key, {})[division] = microseconds(program, key[0])
-    told = {
+    each = {
         f"{name}, length {length}": {str(division): t for division, t in times.items()}
         for (length, name), times in measured.items()
     }
-    print(json.dumps({"refused": refused, "microseconds": told, "chosen": chosen(measured)}))
+    print(json.dumps({"refused": refused, "microseconds": each, "chosen": chosen(measured)}))
 
 
 if __name__ == "__main__":

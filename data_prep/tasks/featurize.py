@@ -272,7 +272,7 @@ def _look_for_unknown(features: FeatureSet, tokenizer, name: str) -> None:
         return
     share = (features.columns["input_ids"].values == tokenizer.unk_id).mean()
     if share > MOST_UNKNOWN:
-        formats.said(
+        formats.announce(
             f"warning: {name}: more than {MOST_UNKNOWN:.0%} of the tokens are {special.unk}: the "
             "model's vocabulary is of other text"
         )

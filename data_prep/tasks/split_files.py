@@ -81,7 +81,7 @@ class HoldingOut(FileTask):
         is_dev = split == "dev"
         part = [x for x, key in zip(units, keys, strict=True) if (key in held_out) == is_dev]
         where = "held out as dev" if is_dev else "left to train on"
-        formats.said(f"{path}: {len(part):,} of {len(units):,} {self.unit} {where}")
+        formats.announce(f"{path}: {len(part):,} of {len(units):,} {self.unit} {where}")
         return part
 
 

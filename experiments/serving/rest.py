@@ -281,6 +281,6 @@ def _run(model, signature, inputs):
     except tf.errors.InvalidArgumentError as error:
         # The position in the graph comes first, then the graph's own message.
         lines = [line for line in error.message.splitlines() if line.strip()]
-        told = [line for line in lines if "must be" in line or "not in" in line]
-        reason = (told or lines or [""])[-1][:300]
+        causes = [line for line in lines if "must be" in line or "not in" in line]
+        reason = (causes or lines or [""])[-1][:300]
         raise RequestError(f"the model refused the input: {reason}") from None

@@ -123,8 +123,8 @@ def _cannot_be_divided(rows):
 
 @functools.cache
 def _say_once(reason):
-    told = f"attention goes by plain products, not by one kernel: {reason}"
-    print(told, file=sys.stderr, flush=True)
+    message = f"attention goes by plain products, not by one kernel: {reason}"
+    print(message, file=sys.stderr, flush=True)
 
 
 def widths() -> tuple[int, ...]:

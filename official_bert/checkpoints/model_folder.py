@@ -293,8 +293,8 @@ def describe(model) -> tuple[str, dict[str, Any]]:
         return "pretraining", {"objectives": [one.to_spec() for one in model.objectives]}
     if isinstance(model, FineTuned):
         own = {name: getattr(model, name) for name in model.options}
-        said = {name: value for name, value in own.items() if value}
-        return model.kind, {"bilstm": model.bilstm is not None, **said}
+        options = {name: value for name, value in own.items() if value}
+        return model.kind, {"bilstm": model.bilstm is not None, **options}
     if hasattr(model, "described"):  # an extension's
         return model.described()
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")

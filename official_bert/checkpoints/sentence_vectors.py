@@ -144,8 +144,8 @@ class SentenceVectors:
         if vectors.prompt and not isinstance(vectors.prompts.get(vectors.prompt), str):
             raise UserError(f"{where}: prompt: {vectors.prompt!r} is none of its prompts")
         if lost := [step for step in vectors.steps if step != NORMALIZE]:
-            told = f"{', '.join(lost)} is not kept in a model folder; load the original one"
-            vectors = dataclasses.replace(vectors, refused=vectors.refused or told)
+            reason = f"{', '.join(lost)} is not kept in a model folder; load the original one"
+            vectors = dataclasses.replace(vectors, refused=vectors.refused or reason)
         return vectors
 
 

@@ -64,5 +64,5 @@ def os_errors(path: str | os.PathLike, done: str = "read", advice: str = "") -> 
     try:
         yield
     except OSError as error:
-        told = f"{path}: cannot be {done} ({error.strerror or error})"
-        raise UserError(f"{told}; {advice}" if advice else told) from error
+        message = f"{path}: cannot be {done} ({error.strerror or error})"
+        raise UserError(f"{message}; {advice}" if advice else message) from error

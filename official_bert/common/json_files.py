@@ -16,7 +16,7 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.outside_files import read_bytes
-from official_bert.common.typed import OF_JSON, as_tuple, fits, outer, said
+from official_bert.common.typed import OF_JSON, as_tuple, fits, outer, type_words
 
 MOST_BYTES = 64_000_000
 MOST_DEPTH = 64
@@ -58,8 +58,8 @@ def parse_json(
         value = json.loads(text, object_pairs_hook=_each_once, **checks)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        told = f"not UTF-8: {error.reason} at byte {error.start}, line {line}"
-        raise UserError(f"{where}: not valid JSON ({told})") from error
+        reason = f"not UTF-8: {error.reason} at byte {error.start}, line {line}"
+        raise UserError(f"{where}: not valid JSON ({reason})") from error
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
     except ValueError as error:
@@ -67,7 +67,7 @@ def parse_json(
     if _is_deeper(value, MOST_DEPTH):
         raise UserError(f"{where}: nested too deeply; at most {MOST_DEPTH} levels are read")
     if kind is not None and not isinstance(value, kind):
-        raise UserError(f"{where}: expected {said(kind)}, not {shorten(value)}")
+        raise UserError(f"{where}: expected {type_words(kind)}, not {shorten(value)}")
     return value
 
 
@@ -90,9 +90,9 @@ def field(
       UserError: the field is missing or of another kind; the message names file and field.
     """
     if name not in fields:
-        raise UserError(f"{where}: the field {name} is missing; it must be {said(kind)}")
+        raise UserError(f"{where}: the field {name} is missing; it must be {type_words(kind)}")
     if not fits(fields[name], kind):
-        raise UserError(f"{where}: {name} must be {said(kind)}, not {shorten(fields[name])}")
+        raise UserError(f"{where}: {name} must be {type_words(kind)}, not {shorten(fields[name])}")
     return fields[name]
 
 
@@ -136,7 +136,7 @@ def shorten(value: Any, most: int = 80) -> str:
     Values that JSON does not have (bytes, dates, decimals of Parquet) are written as in Python.
     """
     if _is_deeper(value, MOST_DEPTH):
-        return f"{said(type(value))} nested too deeply"
+        return f"{type_words(type(value))} nested too deeply"
     is_json = isinstance(value, OF_JSON)
     text = json.dumps(value, ensure_ascii=False, default=repr) if is_json else repr(value)
     return text if len(text) <= most else text[:most] + "..."

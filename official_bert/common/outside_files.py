@@ -24,14 +24,14 @@ def open_file(
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # no wait for a pipe
     with os_errors(path, advice=missing):
         handle = os.open(path, flags if links else flags | os.O_NOFOLLOW)
-    status, told = os.fstat(handle), ""
+    status, reason = os.fstat(handle), ""
     if not stat.S_ISREG(status.st_mode):
-        told = "is not a file" + " but a folder" * stat.S_ISDIR(status.st_mode)
+        reason = "is not a file" + " but a folder" * stat.S_ISDIR(status.st_mode)
     elif most_bytes is not None and status.st_size > most_bytes:
-        told = f"{status.st_size:,} bytes; at most {most_bytes:,} are read"
-    if told:
+        reason = f"{status.st_size:,} bytes; at most {most_bytes:,} are read"
+    if reason:
         os.close(handle)
-        raise UserError(f"{path}: {told}")
+        raise UserError(f"{path}: {reason}")
     return open(handle, "rb")
 
 

@@ -10,7 +10,7 @@ import types
 import typing
 from typing import Any
 
-_SAID = {
+_WORDS = {
     dict: "a JSON object",
     list: "a list",
     tuple: "a list",
@@ -20,13 +20,13 @@ _SAID = {
     float: "a number",
     type(None): "nothing",
 }
-OF_JSON = tuple(_SAID)
+OF_JSON = tuple(_WORDS)
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def said(hint: Any) -> str:
+def type_words(hint: Any) -> str:
     """Name a type in words for a message."""
-    return " or ".join(dict.fromkeys(map(_said, _union(hint))))
+    return " or ".join(dict.fromkeys(map(_words_of, _union(hint))))
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -67,7 +67,7 @@ def typed(value: Any, hint: Any, digits: bool = False) -> Any:
             return float(value)
     if digits and str in kinds and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise TypeError(f"expected {said(hint)}")
+    raise TypeError(f"expected {type_words(hint)}")
 
 
 def as_tuple(value: Any, hint: Any) -> Any:
@@ -95,7 +95,7 @@ def parsed(text: str, hint: Any) -> Any:
     for one in kinds:
         with contextlib.suppress(KeyError, ValueError, OverflowError, TypeError):
             return _parsed(text, one)
-    raise TypeError(f"expected {said(hint)}")
+    raise TypeError(f"expected {type_words(hint)}")
 
 
 def _parsed(text, kind):
@@ -123,12 +123,12 @@ def _elements(kind, otherwise=Any):
     return element, None if _plain(kind) is list or more == [...] else 1 + len(more)
 
 
-def _said(kind):
-    name = _SAID.get(_plain(kind)) or getattr(kind, "__name__", str(kind))
+def _words_of(kind):
+    name = _WORDS.get(_plain(kind)) or getattr(kind, "__name__", str(kind))
     if _plain(kind) not in (list, tuple) or not typing.get_args(kind):
         return name
     element, length = _elements(kind)
-    return f"{name}{f' of {length}' if length else ''}, each {said(element)}"
+    return f"{name}{f' of {length}' if length else ''}, each {type_words(element)}"
 
 
 def _union(hint):

@@ -239,16 +239,16 @@ def checked_pairs(head: str, texts: list[str], pairs) -> list:
       UserError: they are missing, of another number than the texts, or not texts.
     """
     needs = {"span": "a passage for each question", "tagging": "no pairs"}
-    told = UserError(f"this model takes {needs.get(head, 'choices for each context')}")
+    mismatch = UserError(f"this model takes {needs.get(head, 'choices for each context')}")
     if (pairs is None) != (head == "tagging"):
-        raise told
+        raise mismatch
     pairs = [] if pairs is None else list(pairs)
     if head != "tagging" and len(pairs) != len(texts):
         raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
     for pair in pairs:
         of_one = [pair] if head == "span" else pair
         if not isinstance(of_one, list | tuple) or not of_one:
-            raise told
+            raise mismatch
         if not all(isinstance(text, str) for text in of_one):
-            raise told
+            raise mismatch
     return pairs

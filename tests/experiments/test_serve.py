@@ -266,7 +266,7 @@ def test_a_request_that_takes_long_is_answered_after_the_signal(monkeypatch):
     client = threading.Thread(target=lambda: answers.append(urllib.request.urlopen(address).read()))
     client.start()
     try:
-        assert serve.run_until_told(server, "serving") == 0
+        assert serve.run_until_signal(server, "serving") == 0
         assert go.is_set()
         client.join()
     finally:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from official_bert.common.typed import fits, parsed, said, typed
+from official_bert.common.typed import fits, parsed, type_words, typed
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_text_that_stands_for_nothing_of_the_type_is_refused(text, hint):
 
 
 def test_types_are_said_in_words():
-    assert said((int, float)) == said(int | float) == "a whole number or a number"
-    assert said(tuple[str, ...] | None) == "a list, each a text or nothing"
-    assert said(set) == "set"
+    assert type_words((int, float)) == type_words(int | float) == "a whole number or a number"
+    assert type_words(tuple[str, ...] | None) == "a list, each a text or nothing"
+    assert type_words(set) == "set"

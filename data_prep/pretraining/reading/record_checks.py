@@ -83,8 +83,8 @@ def explained(records) -> Iterator[None]:
         yield
     except tf.errors.OpError as error:
         # The reader's own error, on its way through a thread of TensorFlow's.
-        _, said, message = str(error).partition(f"{UserError.__name__}: ")
-        if not said:
+        _, marker, message = str(error).partition(f"{UserError.__name__}: ")
+        if not marker:
             raise
         raise UserError(message.partition("\n")[0]) from None
 

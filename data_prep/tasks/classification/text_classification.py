@@ -179,27 +179,27 @@ class TextClassification(SplitTask, SequenceClassification):
         path, held_out = self.source(split)
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
-            formats.said(f"{path}: {len(examples):,} rows {part}")
+            formats.announce(f"{path}: {len(examples):,} rows {part}")
         if split != "test" and self.problem == "single_label":
             counts = collections.Counter(example.label for example in examples)
             rows = [f"{label} {count:,}" for label, count in counts.most_common()]
             if missing := [label for label in self.labels if label not in counts]:
                 rows.append(f"none of {first_of(missing, 6)}")
-            told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
-            formats.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
+            listed = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
+            formats.announce(f"{path}: {split}: {len(counts)} labels: {', '.join(listed)}")
             alike = collections.defaultdict(list)
             for label, count in counts.items():
                 alike[_meant(label)].append(f"{label!r} ({count:,})")
             for same in alike.values():
                 if len(same) > 1:
-                    formats.said(f"{path}: {' and '.join(same)} are classes of their own")
+                    formats.announce(f"{path}: {' and '.join(same)} are classes of their own")
 
     def table(self, split: str) -> formats.Table:
         table = super().table(split)
         there = [each for each in self.wanted if set(each) <= set(table.columns)]
         if others := [each for each in there if not set(each) <= set(table.found)]:
-            told = " or ".join(" and ".join(each) for each in (table.found, *others))
-            raise UserError(f"{table.path}: which column is the text, {told}?{self.hint[1:]}")
+            choices = " or ".join(" and ".join(each) for each in (table.found, *others))
+            raise UserError(f"{table.path}: which column is the text, {choices}?{self.hint[1:]}")
         return table
 
     def _find_labels(self) -> list[str]:
@@ -273,8 +273,12 @@ class TextClassification(SplitTask, SequenceClassification):
             )
         if several:
             if any(map(str.isdecimal, texts)):
-                told = "numbers of labels (vectors are 0 and 1, as long as the labels in every row)"
-                check_once(labels, f"{where}: {self.label_column} is {shorten(parts)}, {told}")
+                wanted_form = (
+                    "numbers of labels (vectors are 0 and 1, as long as the labels in every row)"
+                )
+                check_once(
+                    labels, f"{where}: {self.label_column} is {shorten(parts)}, {wanted_form}"
+                )
             return labels
         if not labels:
             raise UserError(f"{where}: {self.label_column} is empty; fill it or leave the row out")
@@ -320,11 +324,13 @@ class TextClassification(SplitTask, SequenceClassification):
         return self._vectors[table.path]
 
     def _vector(self, bits: list[int], names: Sequence[str]) -> str:
-        told = f"{self.label_column} is {shorten(bits)}, a vector that says of each label whether "
+        vector = (
+            f"{self.label_column} is {shorten(bits)}, a vector that says of each label whether "
+        )
         if names:
-            return f"{told}the row has it; the labels are {len(names)}: {first_of(names, 20)}"
+            return f"{vector}the row has it; the labels are {len(names)}: {first_of(names, 20)}"
         return (
-            f"{told}the row has it: --task_options.labels= names all {len(bits)} in their order, "
+            f"{vector}the row has it: --task_options.labels= names all {len(bits)} in their order, "
             "with --task_options.problem=multi_label (and label_separator=, if it is no comma)"
         )
 

@@ -43,7 +43,7 @@ _NO_TABLE = {
     "label and text, with a tab between",
 }
 _LABEL_STUDIO = "; it is Label Studio's JSON: export JSON-MIN or CSV, whose columns have names"
-_said: set[str] = set()
+_announced: set[str] = set()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,11 +90,11 @@ class Table:
             return f"{self.name}: {kind}, each a text"
         there = [name for name in self.optional or () if name in self.columns]
         read = [*self.found, *self.also, *there]
-        told = f"{self.name}: {kind}; read: {', '.join(read)}"
+        summary = f"{self.name}: {kind}; read: {', '.join(read)}"
         others = [str(name) for name in self.columns if name not in (*read, "id", "")]
         if self.optional is None or not others:
-            return told
-        return f"{told}; ignored: {first_of(others, _MOST_NAMED)}"
+            return summary
+        return f"{summary}; ignored: {first_of(others, _MOST_NAMED)}"
 
     def where(self, number: int) -> str:
         """Return a row's name for errors."""
@@ -194,7 +194,7 @@ def detect_format(
         columns = tuple(parquet_files.column_names(path))
         found = _wanted_of(columns, wanted, also, path, what, hint)
         names_of = parquet_files.class_names(path)
-        return said(Table(path, "parquet", columns, found, **read, class_names=names_of))
+        return announce(Table(path, "parquet", columns, found, **read, class_names=names_of))
     lines = lines or reading.Lines(path)
     shown = json_format(lines, path) if format in ("", "json", "jsonl") else ""
     if format in ("json", "jsonl") and not shown:
@@ -206,16 +206,16 @@ def detect_format(
         if not columns:
             raise UserError(f"{lines.name} has no rows")
         found = _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
-        return said(Table(path, shown, columns, found, lines, **read, kept=kept))
+        return announce(Table(path, shown, columns, found, lines, **read, kept=kept))
     _check_format("text", format, lines.name)
     found = _delimited(path, lines, wanted, also, names, texts, format, what, hint)
-    return said(dataclasses.replace(found, **read))
+    return announce(dataclasses.replace(found, **read))
 
 
-def said(table: Table | str):
+def announce(table: Table | str):
     """Print a table's description, or a line about one, once a process; return the argument."""
-    if str(table) not in _said:
-        _said.add(str(table))
+    if str(table) not in _announced:
+        _announced.add(str(table))
         print(table, file=sys.stderr)
     return table
 

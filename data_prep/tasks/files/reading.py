@@ -239,8 +239,8 @@ def _rows_of(value, name: str) -> list:
 def _rows_of_columns(columns: dict[str, list], name: str) -> list[dict]:
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{column} {length}" for column, length in lengths.items())
-        raise UserError(f"{name}: its columns have different numbers of rows ({told})")
+        described = ", ".join(f"{column} {length}" for column, length in lengths.items())
+        raise UserError(f"{name}: its columns have different numbers of rows ({described})")
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

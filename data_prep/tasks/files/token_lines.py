@@ -57,15 +57,15 @@ class TokenLines:
                 self._fields[number] = _split(line, self.separator)
         self._find_columns()
         self.documents = self._documents()
-        formats.said(self)
+        formats.announce(self)
 
     def __str__(self) -> str:
-        told = f"word: column {self._word + 1}"
+        words = f"word: column {self._word + 1}"
         if self._tagged:
-            told += f", {self._layout.column.name}: column {self._tag + 1}"
+            words += f", {self._layout.column.name}: column {self._tag + 1}"
         counts = {"comments": self._comments, "ranges and empty nodes": self._skipped}
-        told += "".join(f", {count} {what} left out" for what, count in counts.items() if count)
-        return f"{self.name}: a token a line, {self._columns} columns; {told}"
+        words += "".join(f", {count} {what} left out" for what, count in counts.items() if count)
+        return f"{self.name}: a token a line, {self._columns} columns; {words}"
 
     def has_tags(self) -> bool:
         """Return whether a token has a tag, in the column that the user gave or in the last."""

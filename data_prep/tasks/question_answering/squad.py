@@ -146,13 +146,13 @@ class Squad(HoldingOut, TfdsTask):
                 left_out = {example.id for example in unfound}
                 texts = [(e.answers[0].strip().lower(), e.context.lower()) for e in unfound]
                 in_case = sum(bool(answer) and answer in context for answer, context in texts)
-                told = f" ({in_case} of them would be in another case; write them as there)"
+                hint = f" ({in_case} of them would be in another case; write them as there)"
                 examples = [example for example in examples if example.id not in left_out]
                 self._say(
                     f"{len(unfound)} training questions left out, whose answer is not in the "
                     f"paragraph; the first: question {unfound[0].id}, "
                     f"{shorten(unfound[0].answers[0], 40)} stated at {unfound[0].answer_start}, "
-                    "found nowhere" + told * bool(in_case)
+                    "found nowhere" + hint * bool(in_case)
                 )
         elif self.context == "answer_sentence":
             # They get the sentence at the place that the file states.

@@ -43,8 +43,8 @@ def words_and_tags(row: dict, fields: tuple[str, str], where: str) -> tuple[list
         start, end, kind = _entity(entity, text, where)
         shared = range(bisect.bisect_right(ends, start), bisect.bisect_left(starts, end))
         if not shared or any(tags[place] != "O" for place in shared):
-            told = "shares a word with another" if shared else "has no word"
-            raise UserError(f"{where}: the entity {shorten(entity)} {told}; leave it out")
+            problem = "shares a word with another" if shared else "has no word"
+            raise UserError(f"{where}: the entity {shorten(entity)} {problem}; leave it out")
         for place in shared:
             tags[place] = f"{'B' if place == shared[0] else 'I'}-{kind}"
     return [text[start:end] for start, end in words], tags

@@ -136,7 +136,7 @@ class Conll(HoldingOut, TfdsTask):
         sentences = sum(len(document.sentences) for document in documents)
         words = sum(len(words) for document in documents for words in document.sentences)
         if words > _MANY_WORDS * sentences:
-            formats.said(
+            formats.announce(
                 f"{self.name}: {split}: {words:,} words in {sentences:,} sentences; a blank line "
                 "(of rows: a row) ends a sentence"
             )
@@ -356,12 +356,12 @@ class Conll(HoldingOut, TfdsTask):
 
     def _say_where_documents_are_none(self, documents: list[TaggedDocument], split: str) -> None:
         if self.reads_tfds:
-            formats.said(
+            formats.announce(
                 f"{self.name}: TFDS has no documents, so every sentence stands alone; the "
                 "CoNLL-2003 files in data_dir give the paper's context"
             )
         elif len(documents) == 1 and len(documents[0].sentences) > _MANY_SENTENCES:
-            formats.said(
+            formats.announce(
                 f"{self.name}: {self._path(self.file_of(split))} is one document of "
                 f"{len(documents[0].sentences)} sentences; put -DOCSTART- lines between documents, "
                 "or set context=sentence"

@@ -161,7 +161,7 @@ def read_test(task, path: str, kinds, layout: Layout) -> list[TaggedDocument]:
         )
     if has_tags:
         return read(path, kinds, layout)
-    formats.said(f"{path}: no word has a tag; they are predicted, and not scored")
+    formats.announce(f"{path}: no word has a tag; they are predicted, and not scored")
     return [document for _, document in inputs(task, path, format, layout, False).rows if document]
 
 
@@ -312,12 +312,12 @@ def _tagged_rows(table: formats.Table, kinds, layout: Layout) -> list[list[tuple
             empty += not words
         if sentences:
             documents.append(sentences)
-    for count, told in (
+    for count, why in (
         (empty - rejected, "without words"),
         (rejected, "not accepted or not annotated"),
     ):
         if count:
-            print(f"{table.path}: {count} rows {told} left out", file=sys.stderr)
+            print(f"{table.path}: {count} rows {why} left out", file=sys.stderr)
     return documents
 
 

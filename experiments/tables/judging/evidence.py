@@ -75,8 +75,8 @@ class Evidence:
         if widest < _GAP or widest <= 2 * others[0] or not 2 <= below <= len(scores) - 2:
             return ""
         groups = scores[:below], scores[below:]
-        told = " and ".join(f"{len(g)} from {g[0]:.1f} to {g[-1]:.1f}" for g in groups)
-        return f"{label}: a plateau of fine-tuning that not all models of {row} have left ({told})"
+        means = " and ".join(f"{len(g)} from {g[0]:.1f} to {g[-1]:.1f}" for g in groups)
+        return f"{label}: a plateau of fine-tuning that not all models of {row} have left ({means})"
 
     def pool(self, weights: Mapping[str, float]) -> list[str]:
         """Return the rows that lend their variance: pre-trained ones, others, or both, like the

@@ -85,8 +85,8 @@ def _plateau(model: Model) -> str:
     stuck = [loss for loss in losses if loss > alone[name] - _PLATEAU_DEPTH]
     if not stuck:
         return ""
-    said = f"held-out loss {max(stuck):.2f}, word frequencies alone {alone[name]:.2f}"
-    return said if len(stuck) == len(losses) else f"{len(stuck)} of {len(losses)} seeds; {said}"
+    reason = f"held-out loss {max(stuck):.2f}, word frequencies alone {alone[name]:.2f}"
+    return reason if len(stuck) == len(losses) else f"{len(stuck)} of {len(losses)} seeds; {reason}"
 
 
 def _standing(row: str, column: str, evidence: Evidence) -> Standing:

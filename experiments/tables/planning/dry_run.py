@@ -71,21 +71,21 @@ def dry_run(
             f"{cost.readable_seconds(total[1])} of one worker, about "
             f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side"
         )
-        place = step_rate.gpu() if measure else None
+        gpu = step_rate.gpu() if measure else None
         source = "at the rate of a training step measured on "
-        source += f"this machine's {place.kind}" if place else "this machine"
+        source += f"this machine's {gpu.kind}" if gpu else "this machine"
     todo += f", {cost.readable_bytes(total[2])} of disk"
     if price:
         todo += f"; {total[1] / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
     lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
-    told = origins.differences(grid.statuses().values())
-    lines += [f"The runs of this table differ: {line}." for line in told]
+    differences = origins.differences(grid.statuses().values())
+    lines += [f"The runs of this table differ: {line}." for line in differences]
     lines += ["", "Trivial baselines, which scores have to beat:"]
     for column in ablation.columns:
         score, best = known.get(column.label, (None, None))
-        told = "known after the run" if score is None else f"{score:.1f}"
-        told += "" if best is None else f", the best possible score is {best:.1f}"
-        lines.append(f"  {column.label}: {told}")
+        baseline = "known after the run" if score is None else f"{score:.1f}"
+        baseline += "" if best is None else f", the best possible score is {best:.1f}"
+        lines.append(f"  {column.label}: {baseline}")
     return "\n".join(lines)
 
 

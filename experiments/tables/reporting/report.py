@@ -102,8 +102,8 @@ def html(text: str, drawings: dict[str, str]) -> str:
 def markdown(results: Results, figures: dict[str, str]) -> str:
     """Return the whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
-    if said := _differences(results):
-        lines += [f"**{said}**", ""]
+    if line := _differences(results):
+        lines += [f"**{line}**", ""]
     if results.verdicts:
         lines += ["\n\n".join(wording.lead(results)), ""]
     lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
@@ -145,8 +145,8 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
 
 def _differences(results) -> str:
     """Return the warning of a table whose runs are of different code, versions or machines."""
-    told = origins.warnings(results.made_by) if results.origins else []
-    return f"The runs behind this table differ: {'; '.join(told)}." if told else ""
+    warnings = origins.warnings(results.made_by) if results.origins else []
+    return f"The runs behind this table differ: {'; '.join(warnings)}." if warnings else ""
 
 
 def _where(verdict: Verdict) -> str:
@@ -157,10 +157,10 @@ def _where(verdict: Verdict) -> str:
 def _claim(number: int, verdict: Verdict) -> list[str]:
     """Return a claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
-    said = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.depends(verdict)}"
+    outcome = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.depends(verdict)}"
     if mean := verdict.mean_effect:
-        said += f"; mean effect over its tested columns {wording.interval(mean)}"
-    lines += [said, ""]
+        outcome += f"; mean effect over its tested columns {wording.interval(mean)}"
+    lines += [outcome, ""]
     if any(finding.effect for finding in verdict.findings):
         lines += _figure(f"claim{number}")
     lines += [*markdown_table(tables.findings(verdict)), ""]
@@ -174,8 +174,8 @@ def text(results: Results, folder: str | Path = "") -> str:
     rows = tables.scores(results, with_differences=True)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [wording.heading(results), ""]
-    if said := _differences(results):
-        lines.append(said)
+    if line := _differences(results):
+        lines.append(line)
     for index, row in enumerate(rows):
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
@@ -189,8 +189,8 @@ def text(results: Results, folder: str | Path = "") -> str:
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results.verdicts:
-        said = f"{wording.claim(verdict)}{_where(verdict)}"
-        lines.append(f"{wording.SHORT[verdict.verdict].upper():<26} {said}")
+        line = f"{wording.claim(verdict)}{_where(verdict)}"
+        lines.append(f"{wording.SHORT[verdict.verdict].upper():<26} {line}")
         lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict.findings]
     for export in results.exports:
         lines += ["", "The exported classifier's answers:"]
@@ -279,7 +279,7 @@ def _asked(tables) -> list[str]:
     corrected = holm(tested)
     kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
     lost = [v for v in decided if v not in kept]
-    said = [
+    paragraphs = [
         f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided; "
         f"{len(exploratory)} more are exploratory. (A claim that another of its table with the "
         "same verdict implies, and a comparison that two claims share, count once.) All together "
@@ -288,9 +288,9 @@ def _asked(tables) -> list[str]:
         f"{len(kept)} of the {len(decided)}."
     ]
     if lost:
-        said += ["", "Decided, but not after that correction:", ""]
-        said += [f"- {where[id(v)]}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
-    return said
+        paragraphs += ["", "Decided, but not after that correction:", ""]
+        paragraphs += [f"- {where[id(v)]}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
+    return paragraphs
 
 
 def _deciding(verdict: Verdict) -> float:

@@ -82,11 +82,11 @@ def claims(results: Results) -> list[list[str]]:
     paper = "the paper's" if results.paper else ""
     for index, verdict in enumerate(results.verdicts, 1):
         text, whose = claim(verdict), "ours" if verdict.claim.own else paper
-        said = f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}"
+        outcome = f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}"
         tested = [f for f in verdict.findings if f.verdict != NOT_TESTED]
         if len(tested) < len(verdict.findings) and not verdict.extent:
-            said += f", {len(tested)} of {len(verdict.findings)} comparisons tested"
-        rows.append([str(index), text, whose, said, interval(verdict.mean_effect, 1)])
+            outcome += f", {len(tested)} of {len(verdict.findings)} comparisons tested"
+        rows.append([str(index), text, whose, outcome, interval(verdict.mean_effect, 1)])
     return _without_empty_columns(rows)
 
 

@@ -45,8 +45,8 @@ def lead(results: Results) -> list[str]:
         "Our own claims": [v for v in planned if v.claim.own],
         "Exploratory claims, which no other number here counts": exploratory,
     }
-    said = [f"{name}: {join(_counts(once(group)))}." for name, group in groups.items() if group]
-    lines = [" ".join(said)]
+    tallies = [f"{name}: {join(_counts(once(group)))}." for name, group in groups.items() if group]
+    lines = [" ".join(tallies)]
     findings = comparisons(planned)
     sized = [f.size_agrees for f in findings if f.size_agrees is not None]
     if sized:

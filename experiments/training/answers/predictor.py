@@ -56,10 +56,10 @@ def task_of(model, task_options=None, **where):
     task_options = task_options or {}
     task = get_task(name, **where, **options | task_options)
     if fixed := sorted(set(task_options) - set(task.reading_options)):
-        told = ", ".join(task.reading_options) or "none"
+        known = ", ".join(task.reading_options) or "none"
         raise UserError(
             f"--task_options.{fixed[0]} belongs to the model, which was trained with it; here may "
-            f"be set what says how files are read: {told}"
+            f"be set what says how files are read: {known}"
         )
     return settings, task
 

@@ -40,9 +40,9 @@ def notes(results: dict) -> list[str]:
     lines = []
     for split in ("train", "dev"):
         counts = results.get(f"{split}_notes", {}).items()
-        told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts if count]
-        if told:
-            lines.append(f"{split}: {', '.join(told)}")
+        counted = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts if count]
+        if counted:
+            lines.append(f"{split}: {', '.join(counted)}")
     if by := results.get("best_by"):
         others = [name for name in results["dev"] if name != by]
         instead = f"; --config.best_metric= names another ({', '.join(others)})" if others else ""

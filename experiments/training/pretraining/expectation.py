@@ -18,7 +18,7 @@ def lines(phases, objective: str = "") -> list[str]:
       phases: of `PretrainingBatches`.
       objective: name of a new model's language model; "" where no loss is to be expected.
     """
-    told, tokens = [], 0
+    notes, tokens = [], 0
     for phase in phases:
         steps, length = phase.last - phase.first, phase.records.max_seq_length
         sequences = steps * phase.batch_size
@@ -26,7 +26,7 @@ def lines(phases, objective: str = "") -> list[str]:
         passes = sequences / phase.records.examples
         copies = (phase.records.manifest.get("options") or {}).get("dupe_factor") or 1
         of_text = f", {passes * copies:.1f} over the text" if copies > 1 else ""
-        told.append(
+        notes.append(
             f"{steps:,} steps of {phase.batch_size:,} sequences of {length} tokens: "
             f"{_millions(sequences * length)} M tokens, {passes:.1f} passes over "
             f"{phase.records.examples:,} sequences{of_text}"
@@ -35,16 +35,16 @@ def lines(phases, objective: str = "") -> list[str]:
         known, losses = list(curve), list(curve.values())
         loss = np.interp(np.log(max(tokens, 1) / 1e6), np.log(known), losses)
         bound = "below" if tokens > 1e6 * known[-1] else "about"
-        told.append(
+        notes.append(
             f"loss to expect at the end: {bound} {loss:.1f}, as of Table 5's models (2 layers, 128 "
             f"wide, 8,192 pieces), which came to {losses[-1]:.1f} after {known[-1]:.0f} M tokens"
         )
         if objective == "masked_lm" and loss > _COMMAS:
-            told.append(
+            notes.append(
                 "after so few tokens a model fills masks with commas and other frequent pieces; "
                 "--config.phases.0.num_train_steps= sets more steps"
             )
-    return told
+    return notes
 
 
 def _millions(tokens: int) -> str:

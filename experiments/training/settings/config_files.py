@@ -27,7 +27,7 @@ from data_prep.tasks import docstring_of, options_of
 from experiments.training.settings.config_values import guess, override, unknown_field
 from experiments.training.settings.options import classes_for, names_for
 from official_bert.common.errors import UserError, meant
-from official_bert.common.typed import said
+from official_bert.common.typed import type_words
 from official_bert.extension import places
 
 flags.disclaim_key_flags()  # --help shows them as the command's own
@@ -112,12 +112,12 @@ def _errors_of(path):
     except Exception as error:
         if _is_ours(path):
             raise
-        told = traceback.TracebackException.from_exception(error)
-        lines = [frame.lineno for frame in told.stack if frame.filename == str(path)]
+        trace = traceback.TracebackException.from_exception(error)
+        lines = [frame.lineno for frame in trace.stack if frame.filename == str(path)]
         if isinstance(error, SyntaxError) and error.filename == str(path):
             lines.append(error.lineno)
         where = f"{path} line {lines[-1]}" if lines else f"{path}"
-        what = _wrong_argument(error) or list(told.format_exception_only())[-1].strip()
+        what = _wrong_argument(error) or list(trace.format_exception_only())[-1].strip()
         if isinstance(error, UserError):
             what = str(error).removeprefix("configuration: ")
         raise UserError(f"{where}: {what}") from error
@@ -210,7 +210,7 @@ def _entries(node, flag):
         elif field.name == "task_options" and node.task:
             yield from _task_options(node.task, value, name)
         else:
-            yield name, value, said(hints[field.name]), about
+            yield name, value, type_words(hints[field.name]), about
     for kind in classes_for(type(node)):
         yield from _entries(kind.of(node), flag)
 
@@ -228,7 +228,7 @@ def _task_options(task, chosen, flag):
     comments = arguments(docstring_of(task))
     for name, option in options_of(task).items():
         value, about = chosen.get(name, option.default), comments.get(name, "")
-        yield f"{flag}.{name}", value, said(option.annotation), about
+        yield f"{flag}.{name}", value, type_words(option.annotation), about
 
 
 def _comments(kind):

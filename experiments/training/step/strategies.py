@@ -262,13 +262,13 @@ def _check_tf_config():
     return config
 
 
-def _wrong_tf_config(told=""):
+def _wrong_tf_config(reason=""):
     example = (
         '{"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker", "index": 0}}'
     )
     return UserError(
         "distribute=multi_worker needs TF_CONFIG in the environment of each process, for example "
-        f"{example}; it is {os.environ.get('TF_CONFIG') or 'not set'}{told and f' ({told})'}"
+        f"{example}; it is {os.environ.get('TF_CONFIG') or 'not set'}{reason and f' ({reason})'}"
     )
 
 

@@ -88,11 +88,11 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
     except errors.HFValidationError:
         raise Absent(f"no name that a model of {address} can have") from None
     except Exception as error:  # of the network, of the hub, or something that is not a hub
-        told = f"{address} cannot be asked ({why(error)})"
+        failure = f"{address} cannot be asked ({why(error)})"
         if kept := _kept(name, revision, pickle):
-            warnings.warn(f"{name}: {told}; the copy in {kept} is read", stacklevel=2)
+            warnings.warn(f"{name}: {failure}; the copy in {kept} is read", stacklevel=2)
             return kept
-        raise Absent(f"no model downloaded before, and {told}") from None
+        raise Absent(f"no model downloaded before, and {failure}") from None
 
     def fetch(file: str, at: str | None = commit) -> Path:
         try:

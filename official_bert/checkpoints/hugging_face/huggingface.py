@@ -110,8 +110,8 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     if "embedding" in settings:
         vectors = SentenceVectors.from_settings(settings["embedding"], "settings: embedding")
         if vectors.refused:
-            told = "left out: how vectors of texts are made, modules.json"
-            notes.append(f"{told} ({vectors.refused})")
+            note = "left out: how vectors of texts are made, modules.json"
+            notes.append(f"{note} ({vectors.refused})")
             vectors = None
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")

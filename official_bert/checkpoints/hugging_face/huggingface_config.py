@@ -78,14 +78,14 @@ def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[
     Raises:
       UserError: the model is none that is read, or may be one of two.
     """
-    said = fields.get("model_type")
-    if said in members.known():
+    model_type = fields.get("model_type")
+    if model_type in members.known():
         return fields
-    found = None if said in _LOOK_ALIKE else _kind_by_tensors(fields, list(names), path)
+    found = None if model_type in _LOOK_ALIKE else _kind_by_tensors(fields, list(names), path)
     if found is None:
-        told = "no model_type" if said is None else f"model_type is {shorten(said)}"
+        reason = "no model_type" if model_type is None else f"model_type is {shorten(model_type)}"
         known = ", ".join(members.known())
-        raise UserError(f"{path}: {told}, and the tensors are not BERT's; read are {known}")
+        raise UserError(f"{path}: {reason}, and the tensors are not BERT's; read are {known}")
     return {**fields, "model_type": found}
 
 

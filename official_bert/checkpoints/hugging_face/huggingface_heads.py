@@ -79,10 +79,10 @@ def settings_of(
             raise UserError(f"{source.where}: {difference}")
         return {"head": head, "objectives": _objectives(fields, source, config, True)}, []
     notes = [f"the masked-LM head is left out: {difference}"] if difference else []
-    said, own = (fields.get("architectures") or [""])[0], members.member(fields["model_type"])
+    stated, own = (fields.get("architectures") or [""])[0], members.member(fields["model_type"])
     # AlbertForMaskedLM, DistilBertModel: the family's name, then an ending as BERT's classes have.
     families = "|".join(member.classes for member in members.members())
-    named = re.fullmatch(f"(?:{families})([A-Z].*)", said)
+    named = re.fullmatch(f"(?:{families})([A-Z].*)", stated)
     found = _HEADS.get(named[1]) if named else None
     if found in FINE_TUNED:
         settings, missing = _fine_tuned(found, fields, path, config, shapes, source)
@@ -93,8 +93,8 @@ def settings_of(
         has_words = is_table or any(n.startswith("cls.predictions.") for n in source.stored_names)
         if objectives := _objectives(fields, source, config, has_words and not difference):
             return {"head": "pretraining", "objectives": objectives}, notes
-        if said:
-            notes.append(f"{path.name} names {said}: no such head is here; the encoder is read")
+        if stated:
+            notes.append(f"{path.name} names {stated}: no such head is here; the encoder is read")
     return {"head": "none"}, notes
 
 

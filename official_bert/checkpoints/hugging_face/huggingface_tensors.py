@@ -53,8 +53,8 @@ def open_tensors(
             tensors |= guarded_process.arrays(f"{__name__}:read_pickle", path, "torch")
         return {name: array.shape for name, array in tensors.items()}, tensors.__getitem__
     others = sorted(path.name for path in folder.glob("*") if path.suffix in _OTHERS)
-    told = f"; {', '.join(others)} is not read" if others else ""
-    raise UserError(f"{folder}: neither {' nor '.join(_FILES)} is there{told}")
+    skipped = f"; {', '.join(others)} is not read" if others else ""
+    raise UserError(f"{folder}: neither {' nor '.join(_FILES)} is there{skipped}")
 
 
 def has_tensors(folder: Path) -> bool:

@@ -125,11 +125,11 @@ def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path)
     if not found or str(config.get("tokenizer_class", "Bert")).startswith("PreTrained"):
         return  # transformers does not look at the fields either
     written = Rules(*(found[-1].get(name) for name in RULES.values()))
-    said = written._replace(**{k: config[k] for k in RULES if isinstance(config.get(k), bool)})
+    beside = written._replace(**{k: config[k] for k in RULES if isinstance(config.get(k), bool)})
     if do_lower_case is not None:
-        said = said._replace(do_lower_case=do_lower_case)
+        beside = beside._replace(do_lower_case=do_lower_case)
     for name, value in (*written._asdict().items(), ("strip_accents", written.accents_go)):
-        other = said.accents_go if name == "strip_accents" else getattr(said, name)
+        other = beside.accents_go if name == "strip_accents" else getattr(beside, name)
         value = written.accents_go if name == "strip_accents" else value
         if bool(value) != bool(other):
             option = "pass do_lower_case, or " if name == "do_lower_case" else ""

@@ -67,9 +67,9 @@ def settings_of(folder: Path | str) -> dict[str, str]:
     path = Path(folder, FILE)
     if not path.is_file():
         return {}
-    told = path.read_text(encoding="utf-8", errors="replace")
-    head = re.match(r"---\n(.*?)\n---\n", told, re.DOTALL)
-    found = {"readme": told[head.end() :] if head else told}
+    text = path.read_text(encoding="utf-8", errors="replace")
+    head = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    found = {"readme": text[head.end() :] if head else text}
     licence = re.search(r"^license: *[\"']?([\w.+-]+)", head[1], re.MULTILINE) if head else None
     return found | ({"license": licence[1]} if licence else {})
 
@@ -77,7 +77,7 @@ def settings_of(folder: Path | str) -> dict[str, str]:
 def _data(settings: dict) -> str:
     task = settings.get("task") or {}
     lines = [f"Task: {task['name']}, as official-bert calls it"] if task.get("name") else []
-    lines += [f"{name}: {value}" for name, value in _told(task.get("options"))]
+    lines += [f"{name}: {value}" for name, value in _shown_options(task.get("options"))]
     if labels := settings.get("labels"):
         lines.append(f"labels: {', '.join(map(str, labels))}")
     if length := settings.get("max_seq_length"):
@@ -85,11 +85,11 @@ def _data(settings: dict) -> str:
     for split in ("train", "dev"):
         if count := _numbers(settings.get("fine_tuning")).get(f"{split}_examples"):
             lines.append(f"{split} examples: {count:,}")
-    told = "\n".join(f"- {plain(line)}" for line in lines)
-    return f"## Data\n\n{told or 'The model folder does not name them.'}"
+    bullets = "\n".join(f"- {plain(line)}" for line in lines)
+    return f"## Data\n\n{bullets or 'The model folder does not name them.'}"
 
 
-def _told(options) -> list[tuple]:
+def _shown_options(options) -> list[tuple]:
     """Return the options of a task to tell, without empty ones and those told elsewhere."""
     found = options.items() if isinstance(options, dict) else ()
     return [(name, value) for name, value in found if value and name != "labels"]

@@ -86,17 +86,17 @@ def library(contents: dict[str, Any], where: str):
 
 
 @contextlib.contextmanager
-def no_panic(told: str) -> Iterator[None]:
+def no_panic(message: str) -> Iterator[None]:
     """Turn exceptions and panics of the library in a block into UserErrors.
 
-    A panic is not an Exception. `told` starts the message.
+    A panic is not an Exception. `message` starts the error.
     """
     try:
         yield
     except (KeyboardInterrupt, SystemExit, UserError):
         raise
     except BaseException as error:
-        raise UserError(f"{told} ({error})") from None
+        raise UserError(f"{message} ({error})") from None
 
 
 def whole(model: dict[str, Any], added_tokens=(), **parts: dict | None) -> dict[str, Any]:
@@ -187,27 +187,27 @@ def roles(
       UserError: no token begins or ends a sequence.
     """
     known = set(vocab)
-    said: dict[str, str | None] = {}
+    in_file: dict[str, str | None] = {}
     template = _template(contents, where)
     if template:
-        said["cls"], said["sep"] = template.single[0], template.single[-1]
+        in_file["cls"], in_file["sep"] = template.single[0], template.single[-1]
         unused = [name for name in template.names if name not in template.pair]
-        said["mask"] = unused[0] if len(unused) == 1 else None
+        in_file["mask"] = unused[0] if len(unused) == 1 else None
     padding = contents.get("padding")
     if isinstance(padding, dict):
-        said["pad"] = padding.get("pad_token")
+        in_file["pad"] = padding.get("pad_token")
     model = contents["model"]
-    said["unk"] = model.get("unk_token")
+    in_file["unk"] = model.get("unk_token")
     if isinstance(model.get("unk_id"), int) and model["unk_id"] < len(vocab):
-        said["unk"] = vocab[model["unk_id"]]
+        in_file["unk"] = vocab[model["unk_id"]]
     found = {}
     for role, usual in _USUAL.items():
         named = named or {}
         # GPT-2's files name tokens for the begin and the end of a text, not of a classifier's row.
         other = named.get({"cls": "bos", "sep": "eos"}.get(role))
-        candidates = (named.get(role), said.get(role), other, *usual)
+        candidates = (named.get(role), in_file.get(role), other, *usual)
         found[role] = next((token for token in candidates if token in known and token), None)
-    others = {said["unk"], *_USUAL["pad"], *_USUAL["unk"], *_USUAL["mask"]}
+    others = {in_file["unk"], *_USUAL["pad"], *_USUAL["unk"], *_USUAL["mask"]}
     alone = [t["content"] for t in contents.get("added_tokens") or () if t.get("special")]
     if len(alone) == 1 and alone[0] not in others:
         found |= {role: found[role] or alone[0] for role in ("cls", "sep")}
@@ -216,9 +216,9 @@ def roles(
     for role, does in (("cls", "begins"), ("sep", "ends")):
         if found[role] is None:
             token = named.get(role)
-            told = f"{role}_token {token!r} is not a piece of it" if token else "none is named"
+            problem = f"{role}_token {token!r} is not a piece of it" if token else "none is named"
             raise UserError(
-                f"{where}: no token {does} a sequence ({told}); name one of its pieces as "
+                f"{where}: no token {does} a sequence ({problem}); name one of its pieces as "
                 f"{role}_token in {CONFIG} beside it"
             )
     # The model never reads the padding.

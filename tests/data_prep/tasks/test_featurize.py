@@ -134,7 +134,7 @@ def test_no_examples(tokenizer):
 
 
 def test_a_vocabulary_of_other_text_is_said_once(tokenizer, monkeypatch, capsys):
-    monkeypatch.setattr(formats, "_said", set())
+    monkeypatch.setattr(formats, "_announced", set())
     others = [TextExample("0", "река течёт в море", None, "yes")]
     featurize(task_of(), others, tokenizer, 16)
     featurize(task_of(), others, tokenizer, 16)

@@ -71,7 +71,7 @@ def test_squad_has_the_questions_of_the_files(downloads, write, tmp_path, versio
 
 
 def test_conll_has_the_sentences_of_the_files(downloads, write, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(formats, "_said", set())
+    monkeypatch.setattr(formats, "_announced", set())
     for name in ("train", "valid", "test"):
         write(f"{name}.txt", SENTENCES)
     task = get_task("conll2003", tfds_dir=downloads(pathlib.Path(tmp_path)))
