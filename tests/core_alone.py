@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -93,19 +94,16 @@ def import_all(root: Path) -> str:
 
 def main(*arguments: str) -> int:
     """Return the exit code of the first check that fails, 0 where none does."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as beside_the_tests:
         root = copy(Path(folder))
-        if wrong := import_all(root):
-            print(wrong)
-            return 1
-        print(f"{len(modules(root))} modules are imported without {' and '.join(BEYOND)}")
-        table = ("-m", "experiments.ablate", "--config=table5:smoke", f"--workdir={folder}/table5")
+        imports = beside_the_tests.submit(import_all, root)
         tests = [argument for argument in arguments if argument != "--table"]
-        pytest = ("-m", "pytest", "-p", "no:cacheprovider", *tests)
-        for command in (pytest, table) if "--table" in arguments else (pytest,):
-            if code := python(root, *command).returncode:
-                return code
-    return 0
+        code = python(root, "-m", "pytest", "-p", "no:cacheprovider", *tests).returncode
+        print(imports.result() or f"{len(modules(root))} modules are imported without {BEYOND}")
+        table = ("-m", "experiments.ablate", "--config=table5:smoke", f"--workdir={folder}/table5")
+        if not code and "--table" in arguments:
+            code = python(root, *table).returncode
+        return code or bool(imports.result())
 
 
 if __name__ == "__main__":

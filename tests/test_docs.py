@@ -59,13 +59,14 @@ def test_docstrings(module):
     assert tried and not failed
 
 
-NOTEBOOKS = ("sentence_similarity", "own_model", "words_in_context")
+NOTEBOOKS = ("own_model", "words_in_context")
 
 
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param("text_to_table", marks=pytest.mark.slow),
+        pytest.param("sentence_similarity", marks=pytest.mark.slow),
         *guests.names(NOTEBOOKS, (*NOTEBOOKS, "sentence_vectors")),
     ],
 )

@@ -210,7 +210,7 @@ def run_zip(given, output, overwrite, encoder):
 COMMANDS = {name.removeprefix("run_"): run for name, run in globals().items() if name[:4] == "run_"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_of_the_users_changes(name, seed, tmp_path, given, encoder):
     folder = tmp_path / "home"

@@ -60,7 +60,13 @@ def training(given, output, overwrite, encoder):  # noqa: F811
 MORE = {"saved_model": saved_model, "onnx": onnx, "preset": preset, "training": training}
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *MORE])
+SLOW = ("saved_model", "onnx")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in (*COMMANDS, *MORE)],
+)
 def test_commands(name, disk, given, encoder, tmp_path):  # noqa: F811
     if not (given / "classifier").exists():
         settings = {"labels": ["x", "y"], "max_seq_length": 8}

@@ -158,6 +158,7 @@ ONCE = {"columns", *(f"frames, {kind}" for kind in PACKS)}  # which no pattern c
 # Which take some microseconds a character.
 LONG = {name for name in FUNCTIONS if "WordPiece" in name} - {"WordPiece, a batch"}
 LONG |= {"SQuAD", "answers"}
+LONGEST = ("WordPiece, offsets", "wikitext")
 
 
 def seconds(function, text, times=1):
@@ -189,7 +190,9 @@ def ratio(function, pattern, most, share):
     return least_large / least_small
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONGEST)) for n in FUNCTIONS]
+)
 def test_time_grows_with_the_text(name):
     """On every sixth pattern, another one first for each function."""
     first = sorted(FUNCTIONS).index(name) % 6

@@ -1,6 +1,5 @@
 """A whole ablation with real cells, killed in the middle: the same table as without the kill."""
 
-import copy
 import json
 import os
 import re
@@ -82,43 +81,40 @@ if "experiments.tables.run.pool" in sys.orig_argv:
 EXPORTS = 'Export("BERT", "spam", ("WIN a prize now", "see you at six")),'
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """Return (results of an uninterrupted run, results of a killed and repeated one, its
-    folder)."""
-    folder = tmp_path_factory.mktemp("ablation")
-
-    def command(workdir):
-        config = folder / f"{workdir}.py"
-        config.write_text(CONFIG.replace("EXPORTS", "" if workdir == "whole" else EXPORTS))
-        arguments = [f"--config={config}", f"--workdir={folder / workdir}", "--workers=1"]
-        return [sys.executable, "-m", "experiments.ablate", *arguments]
-
-    (folder / "killed" / "sitecustomize.py").parent.mkdir()
-    (folder / "killed" / "sitecustomize.py").write_text(KILLED)
-
+def ran(workdir, *places):
+    """Run the command in a folder whose table is its name's .py; return the ended process."""
+    config = workdir.parent / f"{workdir.name}.py"
+    config.write_text(CONFIG.replace("EXPORTS", EXPORTS))
+    arguments = [f"--config={config}", f"--workdir={workdir}", "--workers=1"]
     # One thread for every run: sums are rounded in another order by more.
     one = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-    where = {"cwd": ROOT, "env": os.environ | dict.fromkeys(one, "1")}
-    quiet = where | {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    whole = subprocess.Popen(command("whole"), **quiet)
-    places = os.pathsep.join([str(ROOT), str(folder / "killed")])
-    cut = subprocess.run(command("cut"), **quiet | {"env": where["env"] | {"PYTHONPATH": places}})
-    assert cut.returncode == -signal.SIGKILL
-    assert not (folder / "cut" / "results.json").exists()
-    (folder / "cut").rename(folder / "moved")
-    again = subprocess.run(command("moved"), **where, capture_output=True, text=True)
-    assert again.returncode == 0, again.stderr
-    assert whole.wait() == 0
-    read = [json.loads((folder / name / "results.json").read_text()) for name in ("whole", "moved")]
-    return *read, folder / "moved", again.stdout
+    found = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *places)))}
+    return subprocess.run(
+        [sys.executable, "-m", "experiments.ablate", *arguments],
+        cwd=ROOT, env=os.environ | dict.fromkeys(one, "1") | found, capture_output=True, text=True,
+    )  # fmt: skip
 
 
-def test_a_killed_run_that_was_moved_ends_with_the_same_table(tables):
-    whole, cut, folder, _ = copy.deepcopy(tables)
-    for row in whole["rows"] + cut["rows"]:
-        for cell in row["cells"].values():
-            cell.pop("folders", None)  # one of them keeps the model that is exported
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Return (results of a run, its folder, its output)."""
+    folder = tmp_path_factory.mktemp("ablation") / "whole"
+    run = ran(folder)
+    assert run.returncode == 0, run.stderr
+    return json.loads((folder / "results.json").read_text()), folder, run.stdout
+
+
+@pytest.mark.slow
+def test_a_killed_run_that_was_moved_ends_with_the_same_table(table, tmp_path):
+    whole, _, _ = table
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "sitecustomize.py").write_text(KILLED)
+    assert ran(tmp_path / "cut", tmp_path / "killed").returncode == -signal.SIGKILL
+    assert not (tmp_path / "cut" / "results.json").exists()
+    folder = (tmp_path / "cut").rename(tmp_path / "moved")
+    run = ran(folder)
+    assert run.returncode == 0, run.stderr
+    cut = json.loads((folder / "results.json").read_text())
     (log,) = (folder / "cells").glob("pretrain-*/log.txt")
     assert "goes on" not in log.read_text()  # neither with other code nor with other data
     starts = [line for line in log.read_text().splitlines() if "first step after" in line]
@@ -130,8 +126,8 @@ def test_a_killed_run_that_was_moved_ends_with_the_same_table(tables):
     assert whole["verdicts"] == cut["verdicts"]
 
 
-def test_the_table_is_complete_and_honest(tables):
-    _, results, folder, printed = tables
+def test_the_table_is_complete_and_honest(table):
+    results, folder, printed = table
     assert results["cells"] == {"finished": 6, "failed": 0, "pending": 0, "running": 0}
     bert, random = results["rows"]
     assert bert["cells"]["spam"]["paper"] == 92.7
@@ -144,11 +140,11 @@ def test_the_table_is_complete_and_honest(tables):
     assert printed.rstrip().endswith(str(folder / "report.html"))
 
 
-def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
-    whole, _, folder, _ = tables
-    for archive in (folder.parent / "whole" / "archives").glob("seed-*.tar.gz"):
+def test_the_table_is_made_again_from_its_archives(table, tmp_path):
+    whole, folder, _ = table
+    for archive in (folder / "archives").glob("seed-*.tar.gz"):
         shutil.unpack_archive(archive, tmp_path / "cells", filter="data")
-    ablation = load_config(str(folder.parent / "whole.py"))
+    ablation = load_config(str(folder.with_suffix(".py")))
     planned = plan.plan(ablation)
     grid = Grid(planned.cells, tmp_path / "cells")
     again = json.loads(json.dumps(to_json(assemble.assemble(ablation, planned, grid, ""))))
@@ -157,18 +153,19 @@ def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second] != []
 
 
-def test_several_tables_of_one_command_are_one_grid(tables, tmp_path):
-    whole, _, folder, _ = tables
-    first, second = folder.parent / "whole.py", tmp_path / "second.py"
-    text = first.read_text().replace("(HELDOUT_LOSS, ", "(*[").replace('")),', '")],),')
-    text = re.sub("claims=.*", "", text).replace('": corpus}', '": corpus, "scale": "fewer"}')
+def test_several_tables_of_one_command_are_one_grid(table, tmp_path):
+    whole, folder, _ = table
+    first, second = folder.with_suffix(".py"), tmp_path / "second.py"
+    text = re.sub("(claims|exports)=.*", "", first.read_text())
+    text = text.replace("(HELDOUT_LOSS, ", "(*[").replace('")),', '")],),')
+    text = text.replace('": corpus}', '": corpus, "scale": "fewer"}')
     second.write_text(text)
     arguments = [f"--config={first},{second}", f"--workdir={tmp_path}", "--workers=1"]
-    arguments.append(f"--cells={folder.parent / 'whole' / 'cells'}")
+    arguments.append(f"--cells={folder / 'cells'}")
     command = [sys.executable, "-m", "experiments.ablate", *arguments]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert "5 cells, 5 finished" in ran.stderr and " start " not in ran.stderr
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "6 cells, 6 finished" in ended.stderr and " start " not in ended.stderr
     found = [
         json.loads((tmp_path / "table5" / scale / "results.json").read_text())
         for scale in ("smoke", "fewer")
@@ -182,27 +179,27 @@ def test_several_tables_of_one_command_are_one_grid(tables, tmp_path):
         ablate.run_together(twice, tmp_path / "cells")
 
 
-def test_runs_of_other_code_are_said_and_refused_on_request(tables, monkeypatch, capfd):
-    whole, _, folder, _ = tables
+def test_runs_of_other_code_are_said_and_refused_on_request(table, monkeypatch, capfd):
+    whole, folder, _ = table
     [origin] = whole["origins"]
-    assert origin["code"] == provenance.code_stamp() and origin["cells"] == 5
+    assert origin["code"] == provenance.code_stamp() and origin["cells"] == 6
     assert "The runs behind this table differ" not in (folder / "report.md").read_text()
-    ablation = load_config(str(folder.parent / "whole.py"))
-    ablate.run(ablation, folder.parent / "whole", strict=True)
+    ablation = load_config(str(folder.with_suffix(".py")))
+    ablate.run(ablation, folder, strict=True)
     monkeypatch.setattr(provenance, "code_stamp", lambda: "feed")
-    told = f"code: {origin['code']} (5 cells); now feed"
+    told = f"code: {origin['code']} (6 cells); now feed"
     capfd.readouterr()
-    ablate.run(ablation, folder.parent / "whole")
+    ablate.run(ablation, folder)
     assert (
-        f"5 cells, 5 finished\n  the runs of this table differ: {told}\n" in capfd.readouterr().err
+        f"6 cells, 6 finished\n  the runs of this table differ: {told}\n" in capfd.readouterr().err
     )
-    assert told in ablate.dry_run(ablation, folder.parent / "whole", share=0.5)
+    assert told in ablate.dry_run(ablation, folder, share=0.5)
     with pytest.raises(UserError, match=r"--strict: .*now feed"):
-        ablate.run(ablation, folder.parent / "whole", strict=True)
+        ablate.run(ablation, folder, strict=True)
 
 
-def test_the_exported_classifier_answers(tables):
-    _, results, _, printed = tables
+def test_the_exported_classifier_answers(table):
+    results, _, printed = table
     answers = results["exports"][0]["answers"]
     assert [a["text"] for a in answers] == ["WIN a prize now", "see you at six"]
     assert all(a["label"] in ("ham", "spam") and 0.5 <= a["probability"] <= 1 for a in answers)

@@ -29,6 +29,7 @@ def model_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_task_of_pairs_takes_text_a_and_text_b(model_folder, tmp_path):
     path = command.export(model_folder, tmp_path / "spam")
     titles, bodies = ["free prize", "see you"], ["prize", ""]

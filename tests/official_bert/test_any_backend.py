@@ -229,7 +229,17 @@ def test_the_same_numbers_are_dropped_on_every_backend():
     assert found.hexdigest()[:16] == "bddb5cb814239d3b"
 
 
-@pytest.mark.parametrize("job", guests.names({*JOBS} - {"`generate`"}, JOBS))
+# On TensorFlow files of their own try these.
+ALSO = {"`compile` and `fit` of every head and of pre-training"} if BACKEND == "tensorflow" else {}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        *guests.names({*JOBS} - {"`generate`", *ALSO}, {*JOBS} - {*ALSO}),
+        *(pytest.param(job, marks=pytest.mark.slow) for job in ALSO),
+    ],
+)
 def test_what_runs_on_this_backend(job, tmp_path):
     if _claims()[job] == "yes":
         JOBS[job](tmp_path)

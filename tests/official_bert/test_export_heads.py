@@ -40,7 +40,14 @@ def test_multi_label_regression_and_bfloat16(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pooling", "pairs"), [("mean", False), ("max", True), ("first_last", True)]
+    ("pooling", "pairs"),
+    [
+        ("max", True),
+        *(
+            pytest.param(*more, marks=pytest.mark.slow)
+            for more in (("mean", False), ("first_last", True))
+        ),
+    ],
 )
 def test_windows_are_those_of_training(tmp_path, pooling, pairs):
     """A classifier of windows: SavedModel, `predict` and training agree, on what was cut too."""
@@ -112,7 +119,7 @@ def test_every_answer_says_whether_its_text_was_cut():
     assert answer["truncated"].tolist() == cut
 
 
-@pytest.mark.parametrize("version", ["1.1", "2.0"])
+@pytest.mark.parametrize("version", ["1.1", pytest.param("2.0", marks=pytest.mark.slow)])
 def test_answers_equal_those_of_evaluation(tmp_path, version):
     options = {"doc_stride": 9, "max_query_length": 6, "max_answer_length": 7, "n_best_size": 5}
     task = squad.Squad(version=version, **options)
@@ -222,6 +229,7 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
         assert by_words.numpy()[0].tolist() == [*expected, b""]
 
 
+@pytest.mark.slow
 def test_masked_words_are_those_of_the_masked_language_model(tmp_path):
     model = loaded(ob.BertPretrainer(make_encoder(), seed=5), max_seq_length=32)
     served = load(export(model, tmp_path / "masks", top_k=3))

@@ -189,7 +189,7 @@ def one_layer(**fields):
     ("model", "options"),
     [
         (lambda: ob.BertMultipleChoice(one_layer(**SHAPES["one segment"]), seed=1), {}),
-        (lambda: ob.BertSpan(make_encoder(), seed=1), INT8),
+        pytest.param(lambda: ob.BertSpan(make_encoder(), seed=1), INT8, marks=pytest.mark.slow),
         pytest.param(
             lambda: ob.BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3},
             marks=pytest.mark.slow,

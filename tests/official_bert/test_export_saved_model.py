@@ -234,6 +234,7 @@ def test_ids_that_the_model_does_not_have_are_an_error(classifier):
             served("token_ids", **inputs)
 
 
+@pytest.mark.slow
 def test_a_thousand_real_texts(data_dir):
     """Real vocabulary, real texts: the ids of the graph are those of training."""
     vocab = (data_dir / "vocab" / "bert-base-uncased-vocab.txt").read_text("utf-8").splitlines()

@@ -23,7 +23,9 @@ def served(path, batch):
     ("make", "shape"),
     [
         (lambda encoder: ob.BertClassifier(encoder, 3, windows="mean"), (2, 2, 8)),
-        (lambda encoder: ob.BertSpan(encoder, bilstm=True), (4, 8)),
+        pytest.param(
+            lambda encoder: ob.BertSpan(encoder, bilstm=True), (4, 8), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_heads(make, shape, config, inputs, tmp_path):
@@ -38,7 +40,7 @@ def test_heads(make, shape, config, inputs, tmp_path):
         np.testing.assert_allclose(found[name], values, atol=1e-5)
 
 
-def test_the_encoder_alone_and_inside_another_model(config, inputs, tmp_path):
+def test_the_encoder_alone(config, inputs, tmp_path):
     encoder = ob.BertEncoder(config, seed=0)
     encoder.export(tmp_path / "e", verbose=False)
     expected, found = encoder(inputs), served(tmp_path / "e", inputs)
@@ -46,6 +48,11 @@ def test_the_encoder_alone_and_inside_another_model(config, inputs, tmp_path):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
     for i, states in enumerate(expected["hidden_states"]):
         np.testing.assert_allclose(found[f"hidden_states_{i}"], states, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_encoder_inside_another_model(config, inputs, tmp_path):
+    encoder = ob.BertEncoder(config, seed=0)
     given = {name: keras.Input((None,), dtype="int32", name=name) for name in inputs}
     own = keras.Model(given, keras.layers.Dense(1)(encoder(given)["pooled_output"]))
     own.export(tmp_path / "own", verbose=False)
@@ -53,13 +60,17 @@ def test_the_encoder_alone_and_inside_another_model(config, inputs, tmp_path):
     np.testing.assert_allclose(found, own.predict(inputs, verbose=0), atol=1e-5)
 
 
-def test_after_fit_and_of_a_pretrainer(config, inputs, pretraining_batch, tmp_path):
+def test_after_fit(config, inputs, tmp_path):
     model = ob.BertClassifier(ob.BertEncoder(config, seed=0), 2)
     model.compile(ob.BertAdamW(1e-3))
     model.fit(inputs, np.arange(8) % 2, verbose=0)
     model.export(tmp_path / "m", verbose=False)
     expected = model.predict(inputs, verbose=0)["logits"]
     np.testing.assert_allclose(served(tmp_path / "m", inputs)["logits"], expected, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_pretrainer(config, pretraining_batch, tmp_path):
     pretrainer = ob.BertPretrainer(config, seed=0)
     pretrainer.export(tmp_path / "p", verbose=False)
     found = served(tmp_path / "p", pretraining_batch)

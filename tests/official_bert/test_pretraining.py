@@ -121,7 +121,10 @@ def test_left_to_right_in_a_graph_of_any_length(left_to_right, pretraining_batch
     )
 
 
-@pytest.mark.parametrize("objectives", [("masked_lm", "next_sentence"), ("masked_lm",)])
+@pytest.mark.parametrize(
+    "objectives",
+    [("masked_lm", "next_sentence"), pytest.param(("masked_lm",), marks=pytest.mark.slow)],
+)
 def test_fit_learns_and_reports(config, pretraining_batch, objectives):
     """Without next-sentence prediction pooler and head keep their values."""
     keras.utils.set_random_seed(0)

@@ -17,8 +17,8 @@ EACH = 21  # texts of a block; 500 and more in all
 # Of the steps each is in one of these; `make test-parity` builds others, `make test-slow` all.
 SOME_GRAPHS = (
     "BERT, special tokens added",
-    "accents go, case stays",
-    "prefix @@, cut at blanks",
+    pytest.param("accents go, case stays", marks=pytest.mark.slow),
+    pytest.param("prefix @@, cut at blanks", marks=pytest.mark.slow),
     "NFC, lower case",
     "words of at most 5 characters",
 )

@@ -22,7 +22,7 @@ def steps_on_jax() -> list[Result]:
     ]
 
 
-@check("jax", "torch")
+@check("jax", "torch", slow=True)
 def fit_on_backends() -> list[Result]:
     """Load a saved pre-training model on each backend: its outputs, and a step of `fit`."""
     import official_bert as ob

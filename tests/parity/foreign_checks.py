@@ -17,7 +17,7 @@ def foreign_tokenizers() -> list[Result]:
     """Ids and offsets of every tokeniser of the zoo, one line each."""
     from tokenizer_zoo import BLOCKS, IN_GRAPH, OF_BYTES, ZOO, texts
 
-    found, graphs = texts(_EACH), some([*IN_GRAPH][2::4], [*IN_GRAPH, *OF_BYTES])
+    found, graphs = texts(_EACH), some([*IN_GRAPH][2::8], [*IN_GRAPH, *OF_BYTES])
     results = []
     for name, make in ZOO.items():
         made = make()

@@ -50,7 +50,7 @@ def _check_saved(graph, text, folder):
     assert found.numpy().tolist() == graph(tf.constant([text])).to_list()
 
 
-@pytest.mark.parametrize("add_prefix_space", [False, True])
+@pytest.mark.parametrize("add_prefix_space", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_byte_pairs(add_prefix_space):
     from experiments.beyond.byte_pair.in_graph import InGraphBytePairs
 
@@ -74,7 +74,7 @@ def test_word_ends():
     _check(InGraphWordEnds(tokenizer), tokenizer, _texts())
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("do_lower_case", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_sentence_piece(do_lower_case, tmp_path):
     pytest.importorskip("sentencepiece")
     from experiments.beyond.sentence_piece.in_graph import InGraphSentencePiece

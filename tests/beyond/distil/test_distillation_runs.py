@@ -88,6 +88,7 @@ def test_a_run_that_died_goes_on_to_the_same_bits(data, teacher, student, tmp_pa
         assert array.tobytes() == runs[1][name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_another_teacher_is_another_step(data, teacher, student, tmp_path):
     """A program that was compiled for one teacher is not used with the next: the held-out cosine is
     that with the run's own teacher, computed once more without any of it."""

@@ -8,7 +8,7 @@ import numpy as np
 from experiments.beyond.elmo.model import load_elmo
 from experiments.beyond.elmo.shape import character_ids
 from tests.parity import peers
-from tests.parity.results import Result, check
+from tests.parity.results import Result, check, some
 
 
 @check("h5py", needs_data=True)
@@ -21,7 +21,7 @@ def bilm_tf(data_dir, batches=None) -> list[Result]:
     files = json.loads((folder / "lm_embeddings_sentences.json").read_text())
     expected = [h5py.File(folder / f"lm_embeddings_{row}.hdf5") for row in range(3)]
     model, states, differences = load_elmo(folder), None, []
-    for number, sentences in enumerate(list(zip(*files, strict=True))[:batches]):
+    for number, sentences in enumerate(list(zip(*files, strict=True))[: batches or some(3, None)]):
         rows = [["[CLS]", *sentence.split(), "[SEP]"] for sentence in sentences]
         length = max(map(len, rows))
         characters = np.zeros((3, length, 50), "int32")

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from experiments.beyond.elmo import recipe as elmo
 from experiments.beyond.side_by_side import compared
 from experiments.configs import scales, table7
@@ -33,6 +35,7 @@ def test_the_family_at_equal_compute():
     assert pairs == {"BERT", "factorised tables", "shared layers", "sentence order", "ALBERT"}
 
 
+@pytest.mark.slow
 def test_a_row_whose_checkpoint_may_be_missing_is_left_out_by_name(data_dir, tmp_path):
     checkpoints = {"variants.0.checkpoint": "tiny-wikipedia", "variants.1.checkpoint": "none"}
     table = load_config("table7:cpu", {"data_dir": str(data_dir), **checkpoints})

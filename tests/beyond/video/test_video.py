@@ -203,6 +203,7 @@ def test_fields_that_it_does_not_read_are_refused(config):
             preflight.finetuning(replaced(config, model="videobert", bert=bert))
 
 
+@pytest.mark.slow
 def test_begins_as_a_trained_bert(config, few, tmp_path, monkeypatch):
     """Its weights and sizes, if its vocabulary is the videos'."""
     config = replaced(config, model="videobert", init_from="tiny-wikipedia")

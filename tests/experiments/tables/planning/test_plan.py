@@ -417,6 +417,7 @@ def test_squad_with_larger_models_differs_in_their_size_alone():
     assert (shared.pretrain, shared.seeds) == (nested.pretrain, nested.seeds)
 
 
+@pytest.mark.slow
 def test_masks_are_asked_on_snli_from_the_same_pretrainings(data_dir):
     tables = [plan.plan(load_config(f"table8:{scale}")).cells for scale in ("cpu", "snli")]
     ner, snli = ([cell for cell in cells if cell.kind != "finetune"] for cells in tables)

@@ -12,6 +12,7 @@ import tiny_runs
 
 from experiments.training.folder import checkpointing
 from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.settings.config import Phase
 from experiments.training.step import loop
 
 
@@ -79,7 +80,11 @@ def _run(data, workdir, interruption):
 
     pretrain_run.PretrainingBatches.take = interrupted_take
     try:
-        pretrain.run(tiny_runs.pretrain_config(data), workdir, progress=False)
+        records = str(data / "short")
+        # Of one length, so that both phases share a compiled step.
+        phases = (Phase(records, 16, 16, records), Phase(records, 16, 8, records))
+        config = tiny_runs.pretrain_config(data, phases=phases)
+        pretrain.run(config, workdir, progress=False)
     except KeyboardInterrupt:
         os._exit(130)
 

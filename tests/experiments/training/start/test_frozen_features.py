@@ -150,6 +150,7 @@ def test_a_sentence_longer_than_the_window_is_cut_but_whole_in_the_predictions(c
     assert prediction["tags"] == [["B-LOC"] * 40]
 
 
+@pytest.mark.slow
 def test_the_encoder_runs_once_for_all_rows(conll, tmp_path, cache, monkeypatch):
     calls = []
     compute = frozen_features.compute

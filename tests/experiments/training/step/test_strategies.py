@@ -1,7 +1,7 @@
 """Replicas, micro-batches and processes take the steps that one device takes with the same batch.
 
 Logical CPU devices have to be made before TensorFlow starts, so everything that needs several runs
-in one process of its own, whose results the tests compare.
+in processes of their own, whose results the tests compare.
 """
 
 import os
@@ -20,11 +20,8 @@ pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Return name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of the runs of
-    `_all_runs`."""
-    path = tmp_path_factory.mktemp("distribution") / "runs.pickle"
-    assert forked.exit_code(forked.start(_write_runs, path)) == 0
-    return pickle.loads(path.read_bytes())
+    """Return name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of some trainings."""
+    return _in_a_process(_trainings, tmp_path_factory.mktemp("trainings"))
 
 
 # Three replicas, as processes: test_strategies_processes.py; four devices on JAX:
@@ -59,8 +56,9 @@ def test_dropout_is_reproducible_from_the_seed(runs):
     assert runs["dropout_same_weights_other_seed"] != runs["dropout"]["loss"][0]
 
 
-def test_fine_tuning_on_replicas_equals_one_device(runs):
-    one, other = runs["finetune_one_device"], runs["finetune_mirrored_2"]
+@pytest.mark.slow
+def test_fine_tuning_on_replicas_equals_one_device(tmp_path):
+    one, other = _in_a_process(_finetunings, tmp_path)
     assert one["dev"] == other["dev"]
     assert one["loss"][-1] < one["loss"][0] - 0.02 and len(one["loss"]) == STEPS
     np.testing.assert_allclose(other["loss"], one["loss"], rtol=0, atol=1e-5)
@@ -68,25 +66,36 @@ def test_fine_tuning_on_replicas_equals_one_device(runs):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
-def test_fit_on_replicas_takes_the_steps_of_one_device(runs):
-    for a, b in zip(runs["fit_mirrored_2"], runs["one_device"]["weights"], strict=True):
+@pytest.mark.slow
+def test_fit_on_replicas_takes_the_steps_of_one_device(runs, tmp_path):
+    fit = _in_a_process(_fit, tmp_path)
+    for a, b in zip(fit, runs["one_device"]["weights"], strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
 _CLIP = 0.8
 
 
-def _write_runs(path):
-    path.write_bytes(pickle.dumps(_all_runs()))
+def _in_a_process(function, folder):
+    """Return the result of a function of strategies by name, in a process with two devices."""
+    path = folder / "result.pickle"
+    assert forked.exit_code(forked.start(_write, function, path)) == 0
+    return pickle.loads(path.read_bytes())
 
 
-def _all_runs():
+def _write(function, path):
     import tensorflow as tf
 
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 2,
     )
+    path.write_bytes(pickle.dumps(function()))
+
+
+def _trainings():
+    import tensorflow as tf
+
     from experiments.training.step import strategies
 
     one, mirrored = (strategies.get_strategy(name) for name in ("one_device", "mirrored"))
@@ -96,7 +105,6 @@ def _all_runs():
     results = {
         "one_device": _train(one, quiet, batches),
         "mirrored_2_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
-        "fit_mirrored_2": _fit(mirrored, quiet, batches),
         "dropout": _train(mirrored, noisy, batches),
         "dropout_again": _train(mirrored, noisy, batches),
         "predictions_of_halves": [
@@ -104,9 +112,6 @@ def _all_runs():
             for half in (slice(0, 8), slice(8, 16))
         ],
     }
-    for name in ("one_device", "mirrored"):
-        key = "finetune_one_device" if name == "one_device" else "finetune_mirrored_2"
-        results[key] = _finetune(name)
     same_weights = _train(mirrored, noisy, batches[:1], seed=7, mask_seed=9)
     results["dropout_same_weights_other_seed"] = same_weights["loss"][0]
 
@@ -157,21 +162,27 @@ def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
     }
 
 
-def _fit(strategy, bert, batches, seed=7):
-    """Return weights after `fit` took the steps of `_train`."""
+def _fit():
+    """Return weights after `fit` on two replicas took the steps of `_train`."""
     import tensorflow as tf
 
+    from experiments.training.step import strategies
     from official_bert.optimization import BertAdamW, WarmupLinearDecay
     from official_bert.pretraining import BertPretrainer
 
-    with strategy.scope():
-        model = BertPretrainer(bert, seed=seed)
+    batches = _batches()
+    with strategies.get_strategy("mirrored").scope():
+        model = BertPretrainer(tiny_runs.quiet_bert(), seed=7)
         optimizer = BertAdamW(WarmupLinearDecay(1e-3, 4, 25), clip_norm=_CLIP)
         model.compile(optimizer=optimizer, jit_compile=False)
     rows = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
     dataset = tf.data.Dataset.from_tensor_slices(rows).batch(len(batches[0]["input_ids"]))
     model.fit(dataset, verbose=0)
     return [v.numpy() for v in model.trainable_variables]
+
+
+def _finetunings():
+    return _finetune("one_device"), _finetune("mirrored")
 
 
 def _finetune(distribute):
