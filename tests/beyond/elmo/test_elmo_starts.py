@@ -39,6 +39,7 @@ def config(tmp_path, data_dir, monkeypatch):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_features_of_elmo(config, tmp_path):
     results = finetune.run(config, tmp_path / "run", progress=False)
     assert results["dev"]["f1"] > 0.9
