@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import official_bert
+from official_bert.backend.keras_registration import _WhenImported
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("official_bert", "data_prep", "experiments")
@@ -216,6 +218,17 @@ def test_stand_ins_for_classes_give_way_to_them():
     stored["module"] = "official_bert.made"
     assert keras.saving.deserialize_keras_object(stored).units == 3
     del keras.saving.get_custom_objects()["official_bert>Made"]
+
+
+def test_a_module_that_was_looked_for_before_its_import_is_still_noticed(tmp_path, monkeypatch):
+    (tmp_path / "noticed_module.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    calls = []
+    finder = _WhenImported("noticed_module", lambda: calls.append("imported"))
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    assert importlib.util.find_spec("noticed_module") and not calls
+    importlib.import_module("noticed_module")
+    assert calls == ["imported"] and finder not in sys.meta_path
 
 
 @pytest.mark.slow  # `make test-jax` has no TensorFlow

@@ -49,18 +49,24 @@ class _WhenImported(importlib.abc.MetaPathFinder):
     """Calls a function right after a module was imported for the first time."""
 
     def __init__(self, module: str, function: Callable[[], None]):
-        self._module, self._function = module, function
+        self._module, self._function, self._searches = module, function, False
 
     def find_spec(self, name, path=None, target=None):
-        if name != self._module:
+        if name != self._module or self._searches:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        # Only an import ends the wait: TensorFlow's looks for Keras and does not import it yet.
+        self._searches = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._searches = False
         if spec is not None:
             execute = spec.loader.exec_module
 
             def execute_and_call(module):
                 execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 self._function()
 
             spec.loader.exec_module = execute_and_call
