@@ -37,6 +37,11 @@ def named_variables(model) -> dict:
     return named
 
 
+def named_arrays(model) -> dict[str, np.ndarray]:
+    """Return copies of a model's variables, float32, by the names of `named_variables`."""
+    return {name: array(variable) for name, variable in named_variables(model).items()}
+
+
 def _below(owner, variable) -> str:
     # "encoder/layer_0/..." -> "layer_0/...", also where the model was made inside a name scope.
     return variable.path.split(f"{owner.name}/", 1)[-1]

@@ -19,7 +19,7 @@ import numpy as np
 from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
 from official_bert.backend import tensorflow_start
-from official_bert.backend.variables import array, named_variables
+from official_bert.backend.variables import named_arrays, named_variables
 from official_bert.checkpoints import integrity, model_folder, safetensors_files
 from official_bert.checkpoints.names import FINE_TUNED, from_ours, rows_of, to_ours
 from official_bert.common.errors import UserError, first_of
@@ -82,7 +82,7 @@ def write(folder, model, base, base_name: str, overwrite: bool = False) -> str:
     """
     if model.head not in FINE_TUNED:
         raise UserError(f"a model with head {model.head} has no adapter: fine-tune it first")
-    ours, before = _arrays(model.model), _arrays(base.encoder)
+    ours, before = named_arrays(model.model), named_arrays(base.encoder)
     tensors, whole, found = {}, set(), {}
     for row in rows_of(model.model, model.head):
         new, old = ours.pop(row.ours), before.get(row.ours)
@@ -146,7 +146,7 @@ def read(folder, base):
     with contextlib.ExitStack() as stack:
         shapes, tensor = safetensors_files.open_all([folder / WEIGHTS_FILE], stack)
         tensors = {name.removeprefix(_PREFIX): tensor(name) for name in shapes}
-    before = _arrays(base.encoder)
+    before = named_arrays(base.encoder)
     if (folder / model_folder.MODEL_FILE).exists():
         settings = model_folder.read_settings(folder)
         integrity.check_folder(folder, model_folder.MODEL_FILE, settings, required=True)
@@ -156,7 +156,7 @@ def read(folder, base):
     else:
         settings = _settings(config, tensors, path)
     _, model = model_folder.build(base.config, settings, seed=0)
-    arrays = {**_arrays(model), **before}
+    arrays = {**named_arrays(model), **before}
     for row in rows_of(model, settings["head"]):
         stem = row.huggingface.removesuffix("weight")
         new = tensors.pop(row.huggingface, None)
@@ -178,10 +178,6 @@ def read(folder, base):
     for name, variable in named_variables(model).items():
         variable.assign(arrays[name])
     return model, settings
-
-
-def _arrays(model) -> dict[str, np.ndarray]:
-    return {name: array(variable) for name, variable in named_variables(model).items()}
 
 
 def _checksum(arrays) -> str:

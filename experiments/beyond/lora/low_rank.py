@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import keras
 
-from official_bert.backend.variables import array, named_variables
+from official_bert.backend.variables import named_arrays, named_variables
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.layers import TransformerBlock
@@ -62,7 +62,7 @@ def merged(model):
     head, settings = model_folder.describe(model)
     encoder = getattr(model, "encoder", model)
     _, plain = model_folder.build(encoder.config, {**settings, "head": head}, seed=0)
-    arrays = {name: array(variable) for name, variable in named_variables(model).items()}
+    arrays = named_arrays(model)
     for name in [name for name in arrays if name.endswith("/lora_kernel_a")]:
         stem = name.removesuffix("lora_kernel_a")
         a, b = arrays.pop(name), arrays.pop(f"{stem}lora_kernel_b")
