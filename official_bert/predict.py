@@ -161,6 +161,8 @@ class Model(LoadedModel):
             makes vectors in a way that is not implemented.
         """
         texts, one = as_texts(texts)
+        if self.encoder is None:
+            raise UserError(f"this model has no Transformer, so no vectors: use {self.verb}")
         if pooling is not None:
             check_choice("pooling", pooling, _POOLINGS)
         states = self.config.num_hidden_layers + 1

@@ -42,7 +42,7 @@ class LoadedModel:
 
     Attributes:
       config: the encoder's `BertConfig`.
-      encoder: the `BertEncoder`.
+      encoder: the `BertEncoder`; None where an extension's head reads texts by itself.
       model: the whole model: encoder and head, or the encoder itself where there is no head.
       head: "none", "pretraining", "classification", "span", "multiple_choice", "tagging" or an
         extension's.
@@ -260,7 +260,8 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
     """Make the encoder, and the model around it that `settings["head"]` names, newly initialised.
 
     Returns:
-      (encoder, model); the same object twice for the head "none".
+      (encoder, model); the same object twice for the head "none"; no encoder, None, where the
+      model does not compute with it.
     """
     from official_bert.encoder import BertEncoder
     from official_bert.heads import build_head
@@ -274,6 +275,7 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
             model = BertPretrainer(encoder, settings["objectives"], dtype=encoder.dtype_policy)
         case _:
             model = build_head(encoder, settings, bilstm=bool(settings.get("bilstm")))
+            encoder = encoder if model.encoder is encoder else None
     return encoder, model
 
 

@@ -55,7 +55,7 @@ class TextHead:
         Raises:
           UserError: one is missing or impossible.
         """
-        check_choice("decoder", settings.get("decoder"), DECODERS, str(path))
+        check_choice("decoder", settings.get("decoder"), (*DECODERS, *RNN_DECODERS), str(path))
         for name in ("longest", "beams"):
             if field(settings, name, int, path) < 1:
                 raise UserError(

@@ -64,13 +64,13 @@ class Seq2Seq(TextToText):
                 f"texts are read by Transformers that see both ways; this encoder is "
                 f"{not_a_transformer(config) or config.attention_direction}"
             )
-        super().__init__(encoder, **options)
+        super().__init__(encoder, decoder, **options)
         if self.longest > config.max_position_embeddings or 2 * self.beams > config.vocab_size:
             raise UserError(
                 f"longest={self.longest}, beams={self.beams}: this encoder has "
                 f"{config.max_position_embeddings} positions and {config.vocab_size} entries"
             )
-        self.form, seed = decoder, self.seed
+        seed = self.seed
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
@@ -94,11 +94,6 @@ class Seq2Seq(TextToText):
                 config, initializer, dtype=policy, name="masked_lm"
             )
         self.built = True
-
-    def described(self) -> tuple[str, dict]:
-        """Return the name of the head and the fields of `model.json` that rebuild it."""
-        own = {name: getattr(self, name) for name in ("longest", "beams", "length_penalty")}
-        return "text", {"decoder": self.form, **own}
 
     @property
     def decoder(self) -> BertEncoder:

@@ -29,7 +29,8 @@ class GRUEncoder(keras.layers.Layer):
 
     def __init__(self, config, seed=None, **kwargs):
         super().__init__(**{"name": "encoder", **kwargs})
-        self.config, self.seed = config, seed
+        # One layer, whatever number of blocks a BERT of this configuration has.
+        self.config, self.seed = config.replaced(num_hidden_layers=1), seed
         width = config.hidden_size
         with keras.name_scope(self.name):
             self.word_embeddings = table(self, config, seed)
@@ -62,11 +63,9 @@ class RNNSeq2Seq(TextToText):
       **options: of `TextToText`.
     """
 
-    has_folder = False
-
     def __init__(self, encoder, decoder="rnn_attention", **options):
         reader = GRUEncoder(encoder.config, options.get("seed"), dtype=encoder.dtype_policy)
-        super().__init__(reader, **options)
+        super().__init__(reader, decoder, **options)
         config, seed, policy = encoder.config, self.seed, self.dtype_policy
         width = config.hidden_size
 
@@ -75,7 +74,8 @@ class RNNSeq2Seq(TextToText):
             return layers.dense(inputs, outputs, kernel, policy, name)
 
         with keras.name_scope(self.name):
-            self.word_embeddings = table(self, config, None if seed is None else seed + 1)
+            with keras.name_scope("decoder"):  # the reader has a table of that name too
+                self.word_embeddings = table(self, config, None if seed is None else seed + 1)
             self.first_state = dense(2 * width, width, "first_state")
             self.cell = keras.layers.GRUCell(
                 width, dtype=policy, name="cell",

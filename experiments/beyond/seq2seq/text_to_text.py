@@ -19,6 +19,7 @@ class TextToText(ModelWithLosses):
 
     Args:
       encoder: what reads.
+      decoder: the name of what writes, in `head.DECODERS` or `head.RNN_DECODERS`.
       longest: tokens that are written at most, the last one among them.
       beams, length_penalty: of `beam_search.search`.
       seed: of new weights, and of dropout where a call gives none.
@@ -29,16 +30,22 @@ class TextToText(ModelWithLosses):
     call_options = ("beams", "length_penalty")
 
     def __init__(
-        self, encoder, longest=64, beams=1, length_penalty=1.0, seed=None, dtype=None, **kwargs
-    ):
+        self, encoder, decoder, longest=64, beams=1, length_penalty=1.0, seed=None, dtype=None,
+        **kwargs,
+    ):  # fmt: skip
         if longest < 1 or beams < 1:
             raise UserError(f"longest={longest} and beams={beams} must be positive")
         super().__init__(dtype=dtype or encoder.dtype_policy, **{"name": "text_to_text", **kwargs})
-        self.encoder = encoder
+        self.encoder, self.form = encoder, decoder
         self.longest, self.beams, self.length_penalty = longest, beams, length_penalty
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self._declare_means("label_loss", "accuracy")
+
+    def described(self) -> tuple[str, dict]:
+        """Return the name of the head and the fields of `model.json` that rebuild it."""
+        own = {name: getattr(self, name) for name in ("longest", "beams", "length_penalty")}
+        return "text", {"decoder": self.form, **own}
 
     def read(self, batch, seed=None):
         """Return the decoder's inputs from the source: nested tensors whose first axis is the

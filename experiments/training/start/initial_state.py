@@ -200,6 +200,8 @@ def read_model(path, purpose):
         loaded = load(path)
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
+        if loaded.encoder is None:
+            raise UserError(f"{path} has no Transformer; {purpose} needs one")
         heads = None if loaded.head == "none" else _heads_of(loaded.model)
         _read[key] = InitialState(
             loaded.config,

@@ -8,6 +8,7 @@ from keras import ops
 import official_bert as ob
 from experiments.beyond.common.beam_search import search
 from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS
+from experiments.training.start import initial_state
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
@@ -206,7 +207,7 @@ def test_weights_of_a_checkpoint(batch):
     assert names[0] > names[1] > names[2]
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", ALL)
 def test_a_model_folder(decoder, batch, tmp_path):
     model = model_of(decoder)
     model.beams, model.length_penalty = 2, 0.5
@@ -219,6 +220,11 @@ def test_a_model_folder(decoder, batch, tmp_path):
     ids = ops.convert_to_numpy(model(loaded.tokenizer(["a b c"]))["output_ids"])[0]
     assert found[0] == {"output": loaded.tokenizer.decode(int(i) for i in ids if i >= 0)}
     assert loaded.predict("d e") == found[1]
+    if decoder in RNN_DECODERS:
+        with pytest.raises(UserError, match="no Transformer, so no vectors: use predict"):
+            loaded.embed("d e")
+        with pytest.raises(UserError, match="m has no Transformer; fine-tuning needs one"):
+            initial_state.read_model(tmp_path / "m", "fine-tuning")
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels")

@@ -10,7 +10,7 @@ from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
 from experiments.training.start import initial_state, preflight
-from official_bert.checkpoints import embedded, model_folder
+from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -79,16 +79,6 @@ def test_a_checkpoint_in_both(pairs):
         (model.masked_lm.bias, stored.model.masked_lm.bias),
     ):
         assert (found.numpy() == expected.numpy()).all()
-
-
-def test_grus_leave_scores_and_no_model(pairs, tmp_path):
-    vocab = str(embedded.find("tiny-wikipedia") / "vocab.txt")
-    random = config_of(pairs, decoder="rnn_attention")
-    random = replaced(
-        random, model="", bert=tiny_runs.bert(vocab_size=8192), vocab=vocab, num_train_epochs=1.0
-    )
-    results = finetune.run(random, tmp_path / "run", progress=False)
-    assert "model" not in results["files"] and 0 <= results["dev"]["bleu"] <= 1
 
 
 @pytest.mark.parametrize(
