@@ -316,18 +316,16 @@ def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
     Raises:
       UserError: the embedding table has fewer rows than the vocabulary has entries.
     """
+    told = f"{source}: {entries} entries, but the model's vocab_size is {config.vocab_size}"
     if config.vocab_size < entries:
         raise UserError(
-            f"{source}: {entries} entries, but vocab_size in {CONFIG_FILE} is "
-            f"{config.vocab_size}: the embedding table has no row for the last entries; "
-            "use the vocabulary that the model was trained with"
+            f"{told}: the embedding table has no row for the last entries; use the vocabulary "
+            "that the model was trained with"
         )
     if config.vocab_size > entries:
+        rows = config.vocab_size - entries
         warnings.warn(
-            f"{source}: {entries} entries, but vocab_size in {CONFIG_FILE} is "
-            f"{config.vocab_size}: {config.vocab_size - entries} rows of the embedding table "
-            "belong to no WordPiece",
-            stacklevel=3,
+            f"{told}: {rows} rows of the embedding table belong to no entry", stacklevel=3
         )
 
 

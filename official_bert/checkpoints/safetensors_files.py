@@ -41,7 +41,9 @@ def open_all(
                 shapes[name] = tuple(file.get_slice(name).get_shape())
                 files[name] = path, file
             stored = (file.metadata() or {}).get(CHECKSUMS)
-        except (safetensors.SafetensorError, OSError, ValueError) as error:
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error})") from error
+        except (safetensors.SafetensorError, ValueError) as error:
             raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
         checksums |= parse_json(stored, f"{path}: {CHECKSUMS}") if stored else {}
 

@@ -200,8 +200,8 @@ def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
     needed = [token for token in SPECIAL if token]
     if missing := [token for token in needed if token not in known]:
         raise UserError(
-            f"{where}: lacks {', '.join(missing)}; RoBERTa needs {', '.join(needed)}, and a "
-            "tokeniser of bytes that lacks them (GPT-2's) belongs to another kind of model"
+            f"{where}: lacks {', '.join(missing)}; a RoBERTa's vocabulary has "
+            f"{', '.join(needed)}, a GPT-2's <|endoftext|> in their place"
         )
     if absent := [byte for byte, char in enumerate(BYTE_CHARACTERS) if char not in known]:
         raise UserError(f"{where}: lacks the byte {absent[0]} ({BYTE_CHARACTERS[absent[0]]!r})")

@@ -7,11 +7,14 @@ beam that goes on could be better than its worst candidate, by today's lengths. 
 greedy text.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
+
+from official_bert.common.errors import UserError
 
 _NEVER = -1e9  # the score of what shall not be chosen
 
@@ -38,7 +41,11 @@ def search(
       length_penalty: above 0 longer texts become likelier.
 
     Returns: int32 [B, longest]: the best text of each row, -1 from its end on.
+    Raises:
+      UserError: length_penalty is not a finite number.
     """
+    if not isinstance(length_penalty, int | float) or not math.isfinite(length_penalty):
+        raise UserError(f"length_penalty {length_penalty!r} is not a finite number")
     rows = ops.shape(first)[0]
     places = ops.arange(longest, dtype="int32")
     in_best = ops.arange(2 * beams) < beams

@@ -266,9 +266,9 @@ def generate(
     from official_bert.export.text_answers import as_texts
 
     whole = {"length": length, "top_k": top_k, "seed": seed, "beams": beams}
-    for name, value in whole.items():
-        if not isinstance(value, int | np.integer):
-            raise UserError(f"{name} {value!r} is not a whole number")
+    for name, value in {**whole, "temperature": temperature, "top_p": top_p}.items():
+        if not isinstance(value, int | np.integer if name in whole else int | float | np.number):
+            raise UserError(f"{name} {value!r} is not a {'whole ' * (name in whole)}number")
     texts, one = as_texts(texts, may_be_empty=True)
     step = of_language_model(model)
     if not 1 <= beams <= step.entries // 2 or (beams > 1 and temperature):

@@ -5,9 +5,8 @@
 A text that is longer than the model's positions is read in windows. Each begins --stride tokens
 behind the one before it, and its loss is that of the tokens which no window before it predicted. So
 but for the first window a token is predicted from at least (length of a window - stride) tokens. A
-smaller stride gives more context and a lower perplexity, and takes more time; a stride of the whole
-window gives the first token of each no context but one. GPT-2 has no token that begins a text, so
-the text's first token is not predicted.
+smaller stride gives more context and a lower perplexity, and takes more time. GPT-2 has no token
+that begins a text, so the text's first token is not predicted.
 """
 
 import json
@@ -49,8 +48,8 @@ def perplexity(model, text: str, stride: int = 0, window: int = 0) -> dict[str, 
     window, stride = window or positions, stride or max(1, (window or positions) // 2)
     if not 2 <= window <= positions or not 1 <= stride < window:
         raise UserError(
-            f"--window={window}, --stride={stride}: the model has {positions} positions, and a "
-            "stride is shorter than a window"
+            f"window={window}, stride={stride}: a window has 2 to {positions} tokens, the model's "
+            "positions, and a stride is shorter than a window"
         )
     if len(ids) < 2:
         raise UserError("the text has fewer than two tokens: there is none to predict")

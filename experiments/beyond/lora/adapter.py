@@ -20,21 +20,25 @@ from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
 from official_bert.backend import tensorflow_start
 from official_bert.backend.variables import named_arrays, named_variables
-from official_bert.checkpoints import integrity, model_folder, safetensors_files
+from official_bert.checkpoints import integrity, members, model_folder, safetensors_files
+from official_bert.checkpoints.member import Member
 from official_bert.checkpoints.names import FINE_TUNED, from_ours, rows_of, to_ours
-from official_bert.common.errors import UserError, first_of
+from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.files import atomic_folder, write_json
-from official_bert.common.json_files import field, read_json
+from official_bert.common.json_files import field, read_json, shorten
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 _BASE = "base_checksum"
-_PREFIX = "base_model.model."
-# Ends of the names of a block's products; two of them end with "output.dense".
-_PRODUCTS = ["query", "key", "value", "intermediate.dense", "output.dense"]
+_PREFIX, _FACTORS = "base_model.model.", ("lora_A", "lora_B")
 _TASKS = {"classification": "SEQ_CLS", "tagging": "TOKEN_CLS", "span": "QUESTION_ANS"}
 # Further parts of peft's LoRA, which are not computed here.
-_UNKNOWN = ("use_dora", "rank_pattern", "alpha_pattern", "fan_in_fan_out", "layer_replication")
+_UNKNOWN = (
+    "use_dora", "rank_pattern", "alpha_pattern", "fan_in_fan_out", "layer_replication",
+    "alora_invocation_tokens", "use_qalora",
+)  # fmt: skip
+# Beginnings of A and B that leave the checkpoint's kernels as they are; others change them.
+_BEGINNINGS = (True, False, None, "gaussian", "eva", "orthogonal")
 
 
 def run(base: str, output: str, model: str = "", adapter: str = "", overwrite: bool = False) -> str:
@@ -58,6 +62,8 @@ def run(base: str, output: str, model: str = "", adapter: str = "", overwrite: b
     import official_bert
 
     start = official_bert.load(base)
+    if start.encoder is None:
+        raise UserError(f"{base} has no Transformer, whose products LoRA updates")
     if model:
         return write(output, model_folder.load(model), start, base, overwrite)
     made, settings = read(adapter, start)
@@ -83,7 +89,7 @@ def write(folder, model, base, base_name: str, overwrite: bool = False) -> str:
     if model.head not in FINE_TUNED:
         raise UserError(f"a model with head {model.head} has no adapter: fine-tune it first")
     ours, before = named_arrays(model.model), named_arrays(base.encoder)
-    tensors, whole, found = {}, set(), {}
+    tensors, found = {}, {}
     for row in rows_of(model.model, model.head):
         new, old = ours.pop(row.ours), before.get(row.ours)
         if row.part != model.head and (old is None or old.shape != new.shape):
@@ -91,30 +97,38 @@ def write(folder, model, base, base_name: str, overwrite: bool = False) -> str:
         if row.part != model.head and (new == old).all():
             continue
         if row.part in ("pooler", model.head):
-            tensors[_PREFIX + row.huggingface] = from_ours("huggingface", row, new)
-            whole.add(row.huggingface.removeprefix("bert.").partition(".")[0])
+            tensors[row.huggingface] = from_ours("huggingface", row, new)
         elif row.ours.startswith("layer_") and row.ours.endswith("/kernel"):
-            found[row] = *np.linalg.svd(new.astype("f8") - old, full_matrices=False), _noise(old)
+            parts = np.linalg.svd(new.astype("f8") - old, full_matrices=False)
+            found[row] = *parts, max(_noise(old), _noise(new))
         else:
             raise UserError(_trained_whole(row.ours, base_name))
     if ours:
         raise UserError(f"an adapter has no place for {first_of(ours, 3)}")
-    rank = max([1, *(int((sizes > noise).sum()) for _, sizes, _, noise in found.values())])
+    if not found:
+        raise UserError(f"the blocks are those of {base_name}: there is no update to write")
+    rank = max(1, *(int((sizes > noise).sum()) for _, sizes, _, noise in found.values()))
     for row, (left, sizes, right, _) in found.items():
         if rank * (len(left) + right.shape[1]) >= len(left) * right.shape[1]:
             raise UserError(_trained_whole(row.ours, base_name))
-        roots, stem = np.sqrt(sizes[:rank]), _PREFIX + row.huggingface.removesuffix("weight")
+        roots, stem = np.sqrt(sizes[:rank]), row.huggingface.removesuffix("weight")
         tensors[f"{stem}lora_A.weight"] = (left[:, :rank] * roots).T.astype("f4")
         tensors[f"{stem}lora_B.weight"] = (right[:rank].T * roots).astype("f4")
+    member = _member(base)
+    tensors = member.own_tensors(tensors, model.head)
+    places = [name.removeprefix(f"{member.prefix}.").split(".") for name in tensors]
     config = {
         "peft_type": "LORA", "task_type": _TASKS.get(model.head), "r": rank, "lora_alpha": rank,
-        "target_modules": _PRODUCTS, "modules_to_save": sorted(whole), "lora_dropout": 0.0,
-        "bias": "none", "inference_mode": True, "base_model_name_or_path": base_name,
+        "target_modules": sorted({".".join(one[-4:-2]) for one in places if one[-2] in _FACTORS}),
+        "modules_to_save": sorted({one[0] for one in places if one[-2] not in _FACTORS}),
+        "lora_dropout": 0.0, "bias": "none", "inference_mode": True,
+        "base_model_name_or_path": base_name,
     }  # fmt: skip
     settings = {**model.settings, _BASE: _checksum(before)}
     settings.pop(integrity.CHECKSUMS, None)
     with atomic_folder(folder, overwrite) as made:
-        safetensors_files.write(made / WEIGHTS_FILE, tensors, format="pt")
+        named = {_PREFIX + name: tensor for name, tensor in tensors.items()}
+        safetensors_files.write(made / WEIGHTS_FILE, named, format="pt")
         write_json(made / CONFIG_FILE, config)
         name = model_folder.MODEL_FILE
         write_json(made / name, integrity.with_checksums(made, name, settings))
@@ -138,19 +152,13 @@ def read(folder, base):
     folder = Path(folder)
     path = folder / CONFIG_FILE
     config = read_json(path, missing="is it the folder of an adapter?")
-    more = [name for name in _UNKNOWN if config.get(name)]
-    if config.get("peft_type") != "LORA" or more or config.get("bias", "none") != "none":
-        raise UserError(f"{path}: {', '.join(more) or 'peft_type or bias'}: only LoRA is read")
-    rank, alpha = field(config, "r", int, path), field(config, "lora_alpha", (int, float), path)
-    scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
-    with contextlib.ExitStack() as stack:
-        shapes, tensor = safetensors_files.open_all([folder / WEIGHTS_FILE], stack)
-        tensors = {name.removeprefix(_PREFIX): tensor(name) for name in shapes}
+    rank, scale = _rank_and_scale(config, path)
+    tensors = _tensors(folder / WEIGHTS_FILE, _member(base))
     before = named_arrays(base.encoder)
     if (folder / model_folder.MODEL_FILE).exists():
         settings = model_folder.read_settings(folder)
-        integrity.check_folder(folder, model_folder.MODEL_FILE, settings, required=True)
-        del settings[integrity.CHECKSUMS]
+        integrity.check_folder(folder, model_folder.MODEL_FILE, settings)
+        settings.pop(integrity.CHECKSUMS, None)
         if settings.pop(_BASE, None) != _checksum(before):
             raise UserError(f"{folder} was made from another checkpoint than this base")
     else:
@@ -160,7 +168,7 @@ def read(folder, base):
     for row in rows_of(model, settings["head"]):
         stem = row.huggingface.removesuffix("weight")
         new = tensors.pop(row.huggingface, None)
-        a, b = (tensors.pop(f"{stem}lora_{one}.weight", None) for one in "AB")
+        a, b = (tensors.pop(f"{stem}{one}.weight", None) for one in _FACTORS)
         shape = arrays[row.ours].shape
         try:
             if new is not None:
@@ -168,9 +176,10 @@ def read(folder, base):
             elif row.part == settings["head"]:
                 raise ValueError("is missing")
             if a is not None or b is not None:
-                if a is None or b is None or (a.shape[1], b.shape[0]) != shape:
-                    raise ValueError("has updates of another shape")
-                arrays[row.ours] = arrays[row.ours] + scale * (b @ a).T.astype("f4")
+                wanted, has = [(rank, shape[0]), (shape[-1], rank)], list(map(np.shape, (a, b)))
+                if len(shape) != 2 or has != wanted:
+                    raise ValueError(f"has updates A and B of shapes {has}, expected {wanted}")
+                arrays[row.ours] = arrays[row.ours] + scale * (b @ a).T
         except ValueError as error:
             raise UserError(f"{folder / WEIGHTS_FILE}: {row.huggingface} {error}") from error
     if tensors:
@@ -178,6 +187,43 @@ def read(folder, base):
     for name, variable in named_variables(model).items():
         variable.assign(arrays[name])
     return model, settings
+
+
+def _member(base) -> Member:
+    """Return the member of the family whose names `transformers`, and so peft, has for a base."""
+    algorithm = base.tokenizer.algorithm if base.tokenizer else ""
+    found = members.member_of(base.config, algorithm)
+    if type(found).own_tensors is not Member.own_tensors:
+        raise UserError(f"the products of {found.name} are not BERT's: it has no adapter here")
+    return found
+
+
+def _rank_and_scale(config, path) -> tuple[int, float]:
+    """Return the rank and the factor of the updates; raise UserError where peft does more."""
+    odd = [name for name in _UNKNOWN if config.get(name)]
+    odd += [] if config.get("peft_type") == "LORA" else ["peft_type"]
+    odd += [] if config.get("bias") in ("none", None) else ["bias"]
+    begin = "init_lora_weights"
+    odd += [] if config.get(begin) in _BEGINNINGS else [begin]
+    if odd:
+        told = f"{odd[0]}={shorten(config.get(odd[0]))}"
+        raise UserError(f"{path}: {told}: no more than LoRA's own formula is read")
+    rank, alpha = field(config, "r", int, path), field(config, "lora_alpha", (int, float), path)
+    if not (1 <= rank < 1 << 20 and abs(alpha) < 1e9):
+        raise UserError(f"{path}: r={shorten(rank)}, lora_alpha={shorten(alpha)}: out of range")
+    return rank, alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
+
+
+def _tensors(path, member) -> dict[str, np.ndarray]:
+    """Return the tensors of an adapter, float32, by BERT's names."""
+    with contextlib.ExitStack() as stack:
+        shapes, read_one = safetensors_files.open_all([path], stack)
+        stored = {name.removeprefix(_PREFIX): read_one(name) for name in shapes}
+    for name, tensor in stored.items():
+        integrity.check_type(tensor.dtype.name, name, path)
+        integrity.check_finite(tensor, name, path)
+    names = member.table_names(stored)
+    return {berts: stored[name].astype("float32") for berts, name in names.items()}
 
 
 def _checksum(arrays) -> str:
@@ -202,15 +248,18 @@ def _trained_whole(name, base_name) -> str:
 def _settings(config, tensors, path) -> dict:
     """Return the settings of a model folder for an adapter that peft wrote."""
     heads = {task: head for head, task in _TASKS.items()}
-    if (head := heads.get(config.get("task_type"))) is None:
-        raise UserError(f"{path}: task_type is one of {', '.join(heads)}")
+    check_choice("task_type", config.get("task_type"), heads, str(path))
+    head = heads[config["task_type"]]
     settings = {"head": head}
     if head != "span":
         name = f"{FINE_TUNED[head].huggingface}.weight"
         if name not in tensors:
             raise UserError(f"{path.with_name(WEIGHTS_FILE)}: {name} is missing")
-        count = len(tensors[name])
-        settings |= {"num_labels": count, "labels": [str(i) for i in range(count)]}
+        count = math.prod(tensors[name].shape[:1]) or 1
+        settings["num_labels"] = count
+        if head == "classification" and count == 1:  # as `transformers` takes it
+            return {**settings, "problem": "regression"}
+        settings["labels"] = [str(i) for i in range(count)]
     return settings | ({"problem": "single_label"} if head == "classification" else {})
 
 

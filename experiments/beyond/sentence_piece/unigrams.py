@@ -42,7 +42,8 @@ def contents_of(path: Path) -> dict[str, Any]:
     """
     try:
         pieces, trainer, normalizer = _parts(read_bytes(path, _MOST_BYTES))
-    except (ValueError, IndexError, struct.error) as error:
+        characters = base64.b64encode(normalizer.get(2, b"")).decode() or None
+    except (ValueError, IndexError, struct.error, TypeError, AttributeError) as error:
         raise UserError(f"{path}: no SentencePiece model, or damaged ({error})") from None
     names, odd = [piece for piece, _, _ in pieces], [p for p in pieces[3:] if p[2] != NORMAL]
     reason = ""
@@ -64,7 +65,6 @@ def contents_of(path: Path) -> dict[str, Any]:
     )
     added[-1]["lstrip"] = True  # the blank before a mask belongs to the word that it hides
     space = {"type": "Metaspace", "replacement": BLANK, "prepend_scheme": "always", "split": True}
-    characters = base64.b64encode(normalizer.get(2, b"")).decode() or None
     return tokenizer_json.whole(
         {"type": "Unigram", "unk_id": 3, "vocab": scores, "byte_fallback": False},
         added,

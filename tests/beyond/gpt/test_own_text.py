@@ -144,6 +144,13 @@ def test_what_beams_do_not_go_with():
     for options in ({"beams": 0}, {"beams": 16}, {"beams": 2, "temperature": 1.0}):
         with pytest.raises(UserError, match="beams are from 1 to half of the vocabulary's 30"):
             model.generate("a", **options)
+    for options, message in (
+        ({"beams": 2, "length_penalty": math.nan}, "length_penalty nan is not a finite number"),
+        ({"temperature": "hot"}, "temperature 'hot' is not a number"),
+        ({"top_k": 1.5}, "top_k 1.5 is not a whole number"),
+    ):
+        with pytest.raises(UserError, match=message):
+            model.generate("a", length=9, **options)
 
 
 def test_perplexity_by_hand(tmp_path):
