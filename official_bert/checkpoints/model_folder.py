@@ -316,16 +316,16 @@ def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
     Raises:
       UserError: the embedding table has fewer rows than the vocabulary has entries.
     """
-    told = f"{source}: {entries} entries, but the model's vocab_size is {config.vocab_size}"
+    sizes = f"{source}: {entries} entries, but the model's vocab_size is {config.vocab_size}"
     if config.vocab_size < entries:
         raise UserError(
-            f"{told}: the embedding table has no row for the last entries; use the vocabulary "
+            f"{sizes}: the embedding table has no row for the last entries; use the vocabulary "
             "that the model was trained with"
         )
     if config.vocab_size > entries:
         rows = config.vocab_size - entries
         warnings.warn(
-            f"{told}: {rows} rows of the embedding table belong to no entry", stacklevel=3
+            f"{sizes}: {rows} rows of the embedding table belong to no entry", stacklevel=3
         )
 
 

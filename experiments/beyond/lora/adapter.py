@@ -206,8 +206,8 @@ def _rank_and_scale(config, path) -> tuple[int, float]:
     begin = "init_lora_weights"
     odd += [] if config.get(begin) in _BEGINNINGS else [begin]
     if odd:
-        told = f"{odd[0]}={shorten(config.get(odd[0]))}"
-        raise UserError(f"{path}: {told}: no more than LoRA's own formula is read")
+        value = shorten(config.get(odd[0]))
+        raise UserError(f"{path}: {odd[0]}={value}: no more than LoRA's own formula is read")
     rank, alpha = field(config, "r", int, path), field(config, "lora_alpha", (int, float), path)
     if not (1 <= rank < 1 << 20 and abs(alpha) < 1e9):
         raise UserError(f"{path}: r={shorten(rank)}, lora_alpha={shorten(alpha)}: out of range")
