@@ -168,7 +168,6 @@ class Model(LoadedModel):
         states = self.config.num_hidden_layers + 1
         if not -states <= layer < states:
             raise UserError(f"layer={layer}; the encoder has hidden states 0 to {states - 1}")
-
         own = self.vectors or SentenceVectors()
         how = own
         if pooling is not None or layer not in (-1, states - 1):
@@ -180,10 +179,8 @@ class Model(LoadedModel):
             how = dataclasses.replace(how, steps=tuple(s for s in how.steps if s != NORMALIZE))
         prompt = own.prompts.get(own.prompt, "") if prompt is None else prompt
         prompt = own.prompts.get(prompt, prompt)
-        settings = self._settings(max_length)
-        of_prompt = 0
-        if prompt and not own.include_prompt:
-            of_prompt = 1 + len(self.tokenizer.encode(own.prepared("", prompt)))
+        settings, without = self._settings(max_length), prompt and not own.include_prompt
+        of_prompt = 1 + len(self.tokenizer.encode(own.prepared("", prompt))) if without else 0
 
         def vectors(batch):
             from keras import ops
