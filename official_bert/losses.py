@@ -132,11 +132,14 @@ class ModelWithLosses(keras.Model):
 
     def fit(self, x=None, y=None, *args, **kwargs):
         fit_arguments.check(self, x, y)
-        if keras.backend.backend() == "tensorflow" and self.compiled and not self.optimizer.built:
+        return super().fit(x, y, *args, **kwargs)
+
+    def make_train_function(self, force=False):
+        if keras.backend.backend() == "tensorflow" and not self.optimizer.built:
             # The step would be traced twice where its first trace makes variables.
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
-        return super().fit(x, y, *args, **kwargs)
+        return super().make_train_function(force)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         fit_arguments.check(self, x, y)

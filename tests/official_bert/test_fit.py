@@ -46,6 +46,20 @@ def test_plain_arrays_callbacks_and_validation_data_in_float16(config, inputs):
     assert history["val_loss"][-1] < 0.8 * history["val_loss"][0]
 
 
+def test_a_step_is_traced_once(config, inputs, monkeypatch):
+    model = BertClassifier(BertEncoder(dataclasses.replace(config, num_hidden_layers=1)), 3)
+    model.compile(BertAdamW(1e-3), jit_compile=False)
+    traced, loss = [], BertClassifier.compute_loss
+    monkeypatch.setattr(
+        BertClassifier,
+        "compute_loss",
+        lambda *args, **options: traced.append(1) or loss(*args, **options),
+    )
+    for _ in range(2):
+        model.train_on_batch(inputs, LABELS)
+    assert len(traced) == 1
+
+
 def test_labels_of_spans_and_tokens(config, inputs):
     span = BertSpan(BertEncoder(config, seed=0), seed=1)
     starts = {"start_positions": LABELS, "end_positions": LABELS + 1}
