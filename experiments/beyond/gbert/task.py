@@ -11,6 +11,7 @@ codes that training patients have as such.
 
 import collections
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of
 
 KINDS = ("diagnoses", "medications")
+_OF_SETS = ("f1", "jaccard", "pr_auc")
 _MOST_LEVELS = 64  # of an ontology
 
 
@@ -35,8 +37,11 @@ class Visits(Task):
     """Patients in, medications of every visit but the first out."""
 
     name = "visits"
-    metrics = ("f1", "jaccard", "pr_auc")
-    scoring = "each visit by itself, then means of a patient's visits, then of patients"
+    metrics = (*_OF_SETS, "unseen_f1")
+    scoring = (
+        "each visit by itself, then means of a patient's visits, then of patients; unseen_f1: of "
+        "visits with a new illness in codes that training has not"
+    )
     threshold = 0.3
 
     def __init__(self, data_dir: str = ""):
@@ -57,6 +62,11 @@ class Visits(Task):
             patients = self.examples("train")
             self._medications = sorted({m for p in patients for _, ms in p.visits for m in ms})
         return self._medications
+
+    @functools.cached_property
+    def diagnoses(self) -> frozenset[str]:
+        """The codes of diagnoses that training patients have."""
+        return frozenset(d for p in self.examples("train") for ds, _ in p.visits for d in ds)
 
     def ontology(self) -> dict[str, str]:
         """Return {code or what is above codes: its parent, "" at a root}; what is a parent comes in
@@ -129,16 +139,19 @@ class Visits(Task):
         }
 
     def score(self, examples, predictions):
-        """Return means over patients of their means over visits: F1, Jaccard, average precision."""
-        each = []
+        """Return means over patients of their means over visits: F1, Jaccard, average precision;
+        and the F1 of those with `begins_unseen`, where there are any."""
+        each, unseen, parents = [], [], self.ontology()
         for patient, prediction in zip(examples, predictions, strict=True):
             gold = [set(medications) for _, medications in patient.visits[1:]]
             found = zip(gold, prediction["visits"], strict=True)
-            each.append([set_scores(truth, v, self.medications) for truth, v in found])
-        means = [
-            np.mean([[v[name] for name in self.metrics] for v in visits], 0) for visits in each
-        ]
-        return dict(zip(self.metrics, map(float, np.mean(means, axis=0)), strict=True))
+            scores = [set_scores(truth, v, self.medications) for truth, v in found]
+            each.append(np.mean([[one[name] for name in _OF_SETS] for one in scores], axis=0))
+            begins = begins_unseen(patient, self.diagnoses, parents)[1:]
+            if any(begins):
+                unseen.append(np.mean([s["f1"] for s, b in zip(scores, begins, strict=True) if b]))
+        means = dict(zip(_OF_SETS, map(float, np.mean(each, axis=0)), strict=True))
+        return means | ({"unseen_f1": float(np.mean(unseen))} if unseen else {})
 
     def baseline(self, train_examples, examples):
         """Score an answer that is the same for every visit: what more than the threshold of the
@@ -148,6 +161,22 @@ class Visits(Task):
         answer = self._answer(np.array([counts[m] / len(visits) for m in self.medications]))
         everyone = [{"visits": [answer] * len(patient.visits[1:])} for patient in examples]
         return self.score(examples, everyone)
+
+
+def begins_unseen(patient: Patient, trained, parents: dict[str, str]) -> list[bool]:
+    """Return of each visit whether it has a category that no visit before has, by codes alone that
+    training has not; training has other codes of the category.
+
+    Args:
+      trained: the diagnoses of training patients.
+    """
+    taught, before, found = {parents[code] for code in trained}, set(), []
+    for diagnoses, _ in patient.visits:
+        now = {parents[code] for code in diagnoses}
+        known = {parents[code] for code in diagnoses if code in trained}
+        found.append(bool((now & taught) - known - before))
+        before |= now
+    return found
 
 
 def set_scores(gold: set, found: dict, labels: list[str]) -> dict[str, float]:

@@ -24,6 +24,11 @@ EXTENSION = Extension(
         "bleu": "experiments.beyond.seq2seq.measures:bleu",
         "bleu_gap": "experiments.beyond.seq2seq.measures:bleu_gap",
     },
+    starts={
+        "nearest-source": "experiments.beyond.seq2seq.baselines:TextBaseline",
+        "ibm-model-1": "experiments.beyond.seq2seq.baselines:TextBaseline",
+        "opening": "experiments.beyond.seq2seq.baselines:TextBaseline",
+    },
     recipes={
         "seq2seq": "experiments.beyond.seq2seq.recipe:get_config",
     },

@@ -70,6 +70,11 @@ _ROWS = (
     Row(SHARED, "BERT", {"decoder": "shared"}),
     Row(PREFIX, "BERT", {"decoder": "prefix"}),
 )
+_NEAREST = {"nearest source": "nearest-source"}
+_BASELINES = {
+    "verses": _NEAREST | {"IBM Model 1": "ibm-model-1"},
+    "questions": _NEAREST | {"opening and sentence": "opening"},
+}
 _TEXTS = {
     "verses": (
         "verses from Spanish to English",
@@ -102,7 +107,7 @@ def get_config(scale: str = "finetune") -> FinetuneConfig | Ablation:
 
 def _table(scale, base: FinetuneConfig, epochs: dict[int, float], seeds: int, rows=_ROWS):
     """Return `epochs`: {training pairs, 0 for all: epochs}."""
-    title, note = _TEXTS[base.data_dir]
+    (title, note), baselines = _TEXTS[base.data_dir], _BASELINES[base.data_dir]
     columns = [
         Column(
             f"BLEU, {pairs:,} pairs" if pairs else "BLEU, all pairs",
@@ -137,9 +142,10 @@ def _table(scale, base: FinetuneConfig, epochs: dict[int, float], seeds: int, ro
         variants=(
             Variant("random", PretrainConfig(bert=_SIZES), seeds=(0,), random_init=True),
             Variant("BERT", checkpoint="tiny-wikipedia"),
+            *(Variant(label, checkpoint=name) for label, name in baselines.items()),
         ),
         columns=tuple(columns),
-        rows=rows,
+        rows=(*rows, *(Row(label, label) for label in baselines)),
         claims=claims,
         notes=(note, "halves by the length of the source, of the model with most pairs"),
     )

@@ -218,7 +218,7 @@ class TextToText(SplitTask):
 
     def baseline(self, train_examples, examples):
         """Return the source as it is."""
-        return self.score(examples, [{"output": self._plain(one.source)} for one in examples])
+        return self.score(examples, [{"output": self.plain(one.source)} for one in examples])
 
     def write(self, path, predictions):
         path = self._output_path(path)
@@ -229,9 +229,10 @@ class TextToText(SplitTask):
     def _texts(self, examples, predictions):
         golds = self._golds(examples, "examples have no targets")
         for gold, prediction in zip(golds, predictions, strict=True):
-            yield self._plain(gold), prediction["output"]
+            yield self.plain(gold), prediction["output"]
 
-    def _plain(self, text: str) -> str:
+    def plain(self, text: str) -> str:
+        """Return a text as the vocabulary spells it: perhaps in lower case, without accents."""
         options = self.tokenizer.options if self.tokenizer else {}
         if options.get("do_lower_case", getattr(self.tokenizer, "do_lower_case", False)):
             text = text.lower()

@@ -15,6 +15,8 @@ EXTENSION = Extension(
         "videobert-language-alone": "experiments.beyond.video.start:VideoBert",
         "videobert-random-rows": "experiments.beyond.video.start:VideoBert",
         "videobert-no-joint-masks": "experiments.beyond.video.start:VideoBert",
+        "video-counts": "experiments.beyond.video.baselines:VideoBaseline",
+        "video-features": "experiments.beyond.video.baselines:VideoBaseline",
     },
     recipes={
         "video": "experiments.beyond.video.recipe:get_config",

@@ -52,6 +52,7 @@ _CPU = dataclasses.replace(
     num_train_epochs=12.0,
 )
 _LABELS = ("VideoBERT", "asked without clips", "random rows", "no masks in joint rows")
+_BASELINES = {"linear, visual words": "video-counts", "linear, features": "video-features"}
 _FEWER = "an eighth of the videos"
 _NEW = {f"{what}, never told": f"new_{what}_top1" for what in ("verb", "noun")}
 _COLUMNS = _NEW | {
@@ -77,6 +78,7 @@ def _table(scale: str, config: FinetuneConfig, seeds: int) -> Ablation:
         Variant(label, seeds=tuple(range(1, seeds + 1)), checkpoint=name)
         for label, name in zip(_LABELS, NAMES, strict=True)
     ]
+    variants += [Variant(label, checkpoint=name) for label, name in _BASELINES.items()]
     # The same number of steps.
     fewer = {"max_train_examples": 150, "num_train_epochs": 8 * config.num_train_epochs}
     claims = {
@@ -97,6 +99,7 @@ def _table(scale: str, config: FinetuneConfig, seeds: int) -> Ablation:
             Row(_FEWER, whole, finetune=fewer),
             Row(random, random),
             Row(no_masks, no_masks),
+            *(Row(label, label) for label in _BASELINES),
         ),
         claims=tuple(
             Claim(other, text, section, each(_NEW, whole, other), own=other in (random, no_masks))

@@ -7,6 +7,9 @@ EXTENSION = Extension(
     tasks={
         "word_senses": "experiments.beyond.word_senses.task:WordSenses",
     },
+    starts={
+        "lesk": "experiments.beyond.word_senses.lesk:Lesk",
+    },
     recipes={
         "word_senses": "experiments.beyond.word_senses.recipe:get_config",
     },

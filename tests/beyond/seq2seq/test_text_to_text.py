@@ -8,9 +8,12 @@ import pytest
 
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
+from experiments import finetune
+from experiments.beyond.seq2seq import baselines
 from experiments.beyond.seq2seq.task import Pair, longer_half
 from experiments.tables.judging.measures import measured
 from experiments.training.finetuning import example_scores
+from experiments.training.settings.config import FinetuneConfig
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
@@ -140,3 +143,34 @@ def test_libraries_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'official-bert\[generation\]'"):
         task.examples("dev")
+
+
+def test_baselines_by_hand():
+    """Model 1 learns which words belong together from which sentences share them."""
+    pairs = [("la casa", "the house"), ("la flor", "the flower"), ("casa", "house")]
+    assert baselines.ibm_model_1(pairs)(["casa la flor", "la rosa"]) == [
+        "house the flower",
+        "the rosa",
+    ]
+    assert baselines.nearest_source(pairs)(["una flor", "casa"]) == ["the flower", "house"]
+    asked = [("x", "who was a?"), ("y", "who was b?"), ("z", "what is c?")]
+    assert baselines.opening(asked)(["ann: ann saw bob.", "ann: she saw ann."]) == [
+        "who was saw bob?",
+        "who was she saw?",
+    ]
+
+
+def test_model_1_parts_words_that_stand_together():
+    """Once "a" has learnt "x" from the second pair, "y" is left for "b"; order is the source's."""
+    written = baselines.ibm_model_1([("a b", "x y"), ("a", "x")])
+    assert written(["b a", "c"]) == ["y x", "c"]
+
+
+def test_a_baseline_runs(tmp_path):
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("source\ttarget\nÉl va\tHe GOES\n")
+    config = FinetuneConfig(
+        task="text_to_text", model="nearest-source", data_dir=str(tmp_path), save_model=False
+    )
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    assert results["dev"]["rouge_1"] == 1 and results["steps"] == 0

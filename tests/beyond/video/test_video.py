@@ -9,7 +9,7 @@ import pytest
 
 from data_prep.tasks import get_task
 from experiments import finetune
-from experiments.beyond.video import made_videos
+from experiments.beyond.video import baselines, made_videos
 from experiments.beyond.video import model as pretrainer
 from experiments.beyond.video import start as video
 from experiments.beyond.video.task import Segment
@@ -230,11 +230,28 @@ def test_begins_as_a_trained_bert(config, few, tmp_path, monkeypatch):
     np.testing.assert_allclose(found[:pieces], wanted, atol=1e-6)
 
 
-def test_a_table_of_five_rows(videos):
+@pytest.mark.parametrize("counts", [True, False])
+def test_baselines_by_hand(tmp_path, counts):
+    """A clip is near (0, 0) or (9, 9): "cut it" is told of the former, "peel it" of the latter."""
+    features = np.array([[0, 0], [9, 9], [1, 0], [8, 9], [0, 1], [9, 8]], "float32")
+    names = [{"verb": "cut", "noun": "it"}, {"verb": "peel", "noun": "it"}]
+    lines = [
+        {"video": str(i), "split": "train" if i < 4 else "dev", "first": i, "clips": 1}
+        | names[i % 2] | ({"text": names[i % 2]["verb"] + " them it"} if i < 4 else {})
+        for i in range(6)
+    ]  # fmt: skip
+    write(tmp_path, features, *lines)
+    task = get_task("videos", str(tmp_path), k=2, depth=1)
+    answers = baselines.learn(task, task.examples("train"), counts, 1)(task.examples("dev"))
+    assert [one["verb"] for one in answers] == [["cut", "peel"], ["peel", "cut"]]
+    assert [one["noun"] for one in answers] == [["it"], ["it"]], "one word is always the answer"
+
+
+def test_a_table_of_seven_rows(videos):
     table = load_config("video:smoke", {"data_dir": str(videos[0].parent)})
     made = plan(table)
     models = sorted(cell.config["model"] for cell in made.cells)
-    assert models == sorted([*video.NAMES, "videobert"]), "columns share a run"
+    assert models == sorted([*video.NAMES, "videobert", "video-counts", "video-features"])
     assert [len(claim.comparisons) for claim in table.claims] == [2] * 4
     whole = plan(load_config("video:cpu", {"data_dir": str(videos[0].parent)}))
-    assert {len(runs) for runs in whole.runs.values()} == {3} and len(whole.cells) == 15
+    assert {len(runs) for runs in whole.runs.values()} == {1, 3} and len(whole.cells) == 17

@@ -1,10 +1,16 @@
 """Word senses of a made WordNet: pairs, forms, what no gloss may tell, scores by hand."""
 
+import dataclasses
+
 import pytest
 
 from data_prep.tasks import get_task
+from data_prep.tasks.classification.sequence_classification import TextExample
+from experiments.beyond.word_senses.lesk import answer
 from experiments.beyond.word_senses.task import KINDS
+from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
+from experiments.training.start import preflight
 from official_bert.common.errors import UserError
 
 INDEX = {
@@ -117,3 +123,28 @@ def test_files_that_are_none(folder, tmp_path):
 def test_configurations():
     assert load_config("word_senses").train_batch_size == 64
     assert load_config("word_senses:small").task_options == {"dev_words": 500}
+
+
+def test_lesk_by_hand():
+    """Words in common decide, but for stop words and the word itself; the first sense wins ties."""
+    glosses = ("an institution that lends money", "a slope beside the water", "the water of a bank")
+    contexts = (
+        'he sat by the water on the " bank "',
+        'the " bank " lends to him',
+        'a " bank " of it',
+    )
+    asked = [
+        TextExample(f"bank.noun.{i}/{place}", context, f"bank : {gloss}")
+        for i, context in enumerate(contexts)
+        for place, gloss in enumerate(glosses)
+    ]
+    chosen = [one["probabilities"][1] for one in answer(asked)]
+    assert chosen == [0, 1, 0, 1, 0, 0, 1, 0, 0]
+    task = get_task("word_senses")
+    gold = [
+        dataclasses.replace(one, label="yes" if place % 3 == 1 else "no")
+        for place, one in enumerate(asked)
+    ]
+    assert task.score(gold, answer(gold)) == pytest.approx({"sense_accuracy": 1 / 3, "f1": 1 / 3})
+    with pytest.raises(UserError, match="model=lesk chooses word senses; the task is sst2"):
+        preflight.finetuning(FinetuneConfig(task="sst2", model="lesk"))
