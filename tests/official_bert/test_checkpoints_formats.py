@@ -95,6 +95,9 @@ def test_the_encoder_alone_and_heads_of_ones_own(google_folder, tmp_path, pretra
     model = ob.BertPretrainer(pretrainer.encoder, ["masked_lm", _Other()])
     notes = google.export_google(tmp_path / "other", model, None)
     assert notes == ["left out, the original has no place for it: other"]
+    words = ob.BertPretrainer(pretrainer.encoder, ["masked_lm"])
+    notes = huggingface.export_huggingface(tmp_path / "words", words, ob.BertTokenizer(VOCAB))
+    assert len(notes) == 1 and "bert.pooler" in notes[0] and "seq_relationship" not in notes[0]
 
 
 class _Other(NextSentence):

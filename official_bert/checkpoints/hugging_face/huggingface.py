@@ -113,6 +113,9 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
             note = "left out: how vectors of texts are made, modules.json"
             notes.append(f"{note} ({vectors.refused})")
             vectors = None
+    if all(one.language_model for one in getattr(model, "objectives", ())):
+        # The head of sentence pairs was never trained.
+        left_out = [name for name in left_out if not name.startswith("cls.seq_relationship.")]
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if member.name == "bert" and config.attention_direction == "left_to_right":
