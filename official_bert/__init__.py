@@ -1,5 +1,11 @@
 """BERT (Devlin et al., NAACL 2019) on Keras 3: the model of section 3 of the paper.
 
+To learn how BERT works, read `config`, `layers` and `encoder` (the Transformer), then
+`objectives.masked_lm`, `objectives.sentence_pair` and `pretraining` (what it learns from text),
+`heads` (fine-tuning) and `optimization`; `losses` and `randomness` say how a batch may be divided.
+`predict` is the top: a loaded model that answers texts. The rooms are `tokenization`, `checkpoints`
+and `export`; `backend` and `common` serve all.
+
 Names are imported on first use, so that `import official_bert` needs neither Keras nor TensorFlow,
 and tokenising from the command line starts at once.
 """

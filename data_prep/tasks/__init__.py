@@ -6,7 +6,10 @@
     for rows, batch in batches.eval_batches(features, batch_size=32): ...
     task.score(examples, task.predictions(examples, features, outputs))
 
-Modules of tasks are imported on first use, so that listing the names costs nothing.
+Begin with `task`, the protocol, then a task: `classification.glue`, `question_answering.squad`,
+`tagging.conll`. `split_files` finds the files of splits, `featurize` and `batches` are on the way to
+the model, `metrics` on the way back. Modules of tasks are imported on first use, so that listing
+the names costs nothing.
 """
 
 import importlib

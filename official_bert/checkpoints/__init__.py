@@ -1,6 +1,7 @@
 """Checkpoints in and out: the project's own model folder, Google's, Hugging Face's and KerasHub's.
 
-`model_folder` is the format of this project. `google`, `huggingface` and `keras_hub` translate to
-and from it with the one table of variable names in `names`. `resolve.load` opens whichever of
-them a path or a preset's name stands for.
+Begin with `names`, the one table of every variable's name in every format, and `model_folder`, the
+format of this project. `google`, `hugging_face` and `keras_hub` read and write the others through
+`transfer`, which reports each tensor. `finding.resolve.load` opens whichever of them a path or a
+name stands for; `official_bert.load` and every command call it.
 """

@@ -4,8 +4,10 @@
     export("runs/spam/model", "spam")                    # writes spam/1/
     load("spam")(text=["WINNER!! call now"])["labels"]   # one row a text
 
-Each head has a module; `saved_model.py` gives them signatures. An exported model needs tensorflow
-and tensorflow-text, nothing of this project. ONNX and LiteRT files take token ids (`id_export.py`):
+Begin with `answers`: what each head says of token ids. `text_answers` cuts texts for it in Python;
+`served_model`, `span` and `tagging` do so in a graph, on a `packed_encoder` without padding, and
+`saved_model` writes them. An exported model needs tensorflow and tensorflow-text, nothing of this
+project. ONNX and LiteRT files take token ids (`formats`):
 
     export_ids("runs/spam/model", "spam_onnx", format="onnx", precision="int8")
 """

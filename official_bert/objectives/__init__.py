@@ -1,5 +1,8 @@
 """The paper's objectives of pre-training, and how objectives are written and checked.
 
+Begin with `masked_lm` and `sentence_pair` (section 3.1); `next_token` is the model that section 5.1
+compares with. `protocol` says what an objective is, `official_bert.pretraining` adds them up.
+
 Configurations and model folders write an objective as its name, "masked_lm", or with options,
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.
 """

@@ -1,9 +1,10 @@
 """Tokenisers: WordPiece as in the original BERT (section 3 of the paper), and foreign files.
 
+Begin with `reference`: BERT's algorithm, written to be read. `fast` gives the same ids for many
+texts at once, `offsets` says where each piece stood, `sequences` and `windows` join ids to rows.
 `BertTokenizer` is the class to use for BERT, `ForeignTokenizer` for another library's
-`tokenizer.json`; extensions add further kinds. `Tokenizer` is their protocol, and `load_tokenizer`
-reads any of their files. `reference.py` is BERT's algorithm, written to be read. Only `graph`
-imports TensorFlow: the same tokenisers as TensorFlow operations, for serving.
+`tokenizer.json`; extensions add further kinds. `Tokenizer` (`base`) is their protocol, and
+`load_tokenizer` reads any of their files. Only `graph` imports TensorFlow, for serving.
 """
 
 import os

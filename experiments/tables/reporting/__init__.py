@@ -1,1 +1,7 @@
-"""Reports of a table: scores beside the paper's, plots, pages."""
+"""The page of a table: scores beside the paper's, verdicts, plots.
+
+Begin with `report.write`, which makes the page from results.json alone. `assemble` collects those
+results from finished cells before. `score_tables`, `wording` and `plots` make the page's tables,
+sentences and pictures; `paper` holds the paper's printed numbers. `experiments.ablate` and
+`experiments.report` call this room.
+"""

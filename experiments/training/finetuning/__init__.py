@@ -1,1 +1,7 @@
-"""Fine-tuning: the run, its data, scores and report."""
+"""Fine-tuning (section 4): the run, its data, scores and report.
+
+Begin with `finetune_run.run`, which goes from the examples to the saved model. `finetune_data`
+makes its batches. `example_scores` and `finetune_report` write what a run leaves, and `advice`
+speaks up where it learnt little. `one_shot_models` is for models without training steps. Called by
+`training.runs.finetune`.
+"""

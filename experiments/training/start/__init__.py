@@ -1,1 +1,7 @@
-"""The start of a fine-tuning: checkpoints, their checks, and its examples."""
+"""The start of a run: checks of its configuration, its examples, and its first weights.
+
+Begin with `preflight`: all that can be wrong is found before TensorFlow is loaded. `initialization`
+decides which kind of model a run starts from; BERT's is `initial_state`, which gives the encoder,
+the head (`reuse_head`) and their weights. `examples` reads a task's splits. `frozen_features` is
+section 5.3: the encoder's states, computed once. `training.runs` and the two runs call this room.
+"""

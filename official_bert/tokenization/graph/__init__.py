@@ -1,1 +1,7 @@
-"""Tokenisers as TensorFlow operations, for serving."""
+"""Tokenisers as TensorFlow operations, for serving and tf.data.
+
+Begin with `in_graph`: `reference.py` once more, on all texts of a batch at once. Its knowledge of
+Unicode comes from tables that the reference fills (`code_points`). `in_graph_packing` joins and
+cuts the ids as `sequences` and `windows` do. `in_graph_foreign` and `foreign_tables` do the same
+for other people's WordPiece. `official_bert.export` puts them into a SavedModel.
+"""

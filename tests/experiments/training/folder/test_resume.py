@@ -81,7 +81,7 @@ def _run(data, workdir, interruption):
     pretrain_run.PretrainingBatches.take = interrupted_take
     try:
         records = str(data / "short")
-        # Of one length, so that both phases share a compiled step.
+        # Both phases have one length, so that they share a compiled step.
         phases = (Phase(records, 16, 16, records), Phase(records, 16, 8, records))
         config = tiny_runs.pretrain_config(data, phases=phases)
         pretrain.run(config, workdir, progress=False)
