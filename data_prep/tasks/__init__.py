@@ -7,8 +7,8 @@
     task.score(examples, task.predictions(examples, features, outputs))
 
 Begin with `task`, the protocol, then a task: `classification.glue`, `question_answering.squad`,
-`tagging.conll`. `split_files` finds the files of splits, `featurize` and `batches` are on the way to
-the model, `metrics` on the way back. Modules of tasks are imported on first use, so that listing
+`tagging.conll`. `split_files` finds the files of splits; `featurize` and `batches` lead to
+the model, `metrics` back from it. Modules of tasks are imported on first use, so that listing
 the names costs nothing.
 """
 
