@@ -30,15 +30,27 @@ def lora_of_peft() -> list[Result]:
 
 
 def adapters_of_peft() -> list[Result]:
-    """Compare a model with its adapter in peft, and with what peft writes of it, read again."""
+    """Compare models with their adapters in peft, and with what peft writes of them, read again."""
+    kinds = {
+        "BERT": {},
+        "RoBERTa": {"type_vocab_size": 1, "pad_token_id": 1},
+        "ALBERT": {"num_hidden_groups": 1, "embedding_size": 24, "gelu_form": "tanh"},
+    }
+    return [one for name, fields in kinds.items() for one in _adapters_of_peft(name, fields)]
+
+
+def _adapters_of_peft(of: str, fields: dict) -> list[Result]:
     import peft
     import transformers
 
-    shape = finetuning.without_dropout(peers.SMALL)
+    shape = finetuning.without_dropout(peers.SMALL).replaced(**fields)
     model = ob.BertClassifier(ob.BertEncoder(shape, seed=1), 3, seed=1)
     peers.shake(model)
     batch = peers.random_batch(shape, rows=6, length=24)
     inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    if of == "RoBERTa":  # it counts positions without the padding, and has one segment
+        inputs["input_ids"] = np.maximum(inputs["input_ids"], 2)
+        inputs["segment_ids"] = np.zeros_like(inputs["segment_ids"])
     with tempfile.TemporaryDirectory() as folder:
         base, tuned, ours, theirs, again = (f"{folder}/{name}" for name in "botha")
         model_folder.save(base, model.encoder, None)
@@ -58,7 +70,7 @@ def adapters_of_peft() -> list[Result]:
         found = {"written": plain, "read": model_folder.load(again).model}
         return [
             Result(
-                f"LoRA, adapter {name}: logits",
+                f"LoRA, adapter of {of} {name}: logits",
                 "peft",
                 peers.farthest(one(inputs)["logits"], logits),
                 2e-6,
