@@ -68,6 +68,11 @@ class Visits(Task):
         """The codes of diagnoses that training patients have."""
         return frozenset(d for p in self.examples("train") for ds, _ in p.visits for d in ds)
 
+    @functools.cached_property
+    def parents(self) -> dict[str, str]:
+        """The `ontology`, read once."""
+        return self.ontology()
+
     def ontology(self) -> dict[str, str]:
         """Return {code or what is above codes: its parent, "" at a root}; what is a parent comes in
         too.
@@ -141,13 +146,13 @@ class Visits(Task):
     def score(self, examples, predictions):
         """Return means over patients of their means over visits: F1, Jaccard, average precision;
         and the F1 of those with `begins_unseen`, where there are any."""
-        each, unseen, parents = [], [], self.ontology()
+        each, unseen = [], []
         for patient, prediction in zip(examples, predictions, strict=True):
             gold = [set(medications) for _, medications in patient.visits[1:]]
             found = zip(gold, prediction["visits"], strict=True)
             scores = [set_scores(truth, v, self.medications) for truth, v in found]
             each.append(np.mean([[one[name] for name in _OF_SETS] for one in scores], axis=0))
-            begins = begins_unseen(patient, self.diagnoses, parents)[1:]
+            begins = begins_unseen(patient, self.diagnoses, self.parents)[1:]
             if any(begins):
                 unseen.append(np.mean([s["f1"] for s, b in zip(scores, begins, strict=True) if b]))
         means = dict(zip(_OF_SETS, map(float, np.mean(each, axis=0)), strict=True))
