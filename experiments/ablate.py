@@ -34,7 +34,7 @@ from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
 from experiments.tables.run.grid import Grid, joined
 from experiments.training.pretraining.heldout import main_loss
-from experiments.training.settings.config_files import configs_from_flags, define_flags
+from experiments.training.settings.config_flags import configs_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text

@@ -25,7 +25,7 @@ from data_prep.records import open_records
 from data_prep.tasks.batches import sample
 from experiments.training.answers.predictor import Predictor, task_on
 from experiments.training.finetuning import finetune_report
-from experiments.training.settings.config_files import define_task_options, task_options_from_flags
+from experiments.training.settings.config_flags import define_task_options, task_options_from_flags
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json, write_text

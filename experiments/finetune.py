@@ -20,7 +20,7 @@ from experiments.training import search
 from experiments.training.finetuning import finetune_report
 from experiments.training.runs import finetune as run
 from experiments.training.settings.config import FinetuneConfig
-from experiments.training.settings.config_files import config_from_flags, define_flags
+from experiments.training.settings.config_flags import config_from_flags, define_flags
 
 
 def main(_):

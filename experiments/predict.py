@@ -26,7 +26,7 @@ from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.files import formats
 from experiments.training.answers.answer_files import open_answers
 from experiments.training.answers.predictor import Predictor, read_task, task_on
-from experiments.training.settings.config_files import define_task_options, task_options_from_flags
+from experiments.training.settings.config_flags import define_task_options, task_options_from_flags
 from official_bert.common.errors import UserError
 from official_bert.common.files import beside
 

@@ -20,7 +20,7 @@ from absl import flags
 from data_prep.jobs import commands
 from experiments.training.runs import pretrain as run
 from experiments.training.settings.config import PretrainConfig
-from experiments.training.settings.config_files import config_from_flags, define_flags
+from experiments.training.settings.config_flags import config_from_flags, define_flags
 
 
 def main(_):

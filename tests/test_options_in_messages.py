@@ -10,7 +10,7 @@ import re
 from data_prep import tasks
 from data_prep.jobs import command_flags
 from experiments.tables.planning.ablation import Ablation
-from experiments.training.settings import config_files
+from experiments.training.settings import config_flags
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import names_for
 from tests import guests
@@ -94,7 +94,7 @@ def options(command):
             function = get(importlib.import_module(command))
             skipped = map(ast.literal_eval, node.args[1:2])
             if called == "define_flags":
-                skipped = [config_files._SET_BY_COMMANDS]
+                skipped = [config_flags._SET_BY_COMMANDS]
             names |= {one.name for one in command_flags.parameters(function, *skipped)}
     if ("define_task_options", None) in found:
         names.add("task_options")

@@ -13,7 +13,7 @@ import os
 from data_prep.jobs import command_flags, commands
 from data_prep.tasks import get_task
 from experiments.beyond.sentence_vectors.similarity import TextVectors
-from experiments.training.settings.config_files import define_task_options, task_options_from_flags
+from experiments.training.settings.config_flags import define_task_options, task_options_from_flags
 from official_bert.backend import tensorflow_start
 
 

@@ -30,7 +30,7 @@ _ROOT = Path(__file__).parents[3]
 _COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/beyond",
              "experiments/tables/run/cells.py")  # fmt: skip
 _ONLY_SHOWS = ("official_bert/export", "data_prep/show_records.py",
-               "experiments/training/settings/config_files.py",
+               *(f"experiments/training/settings/config_{n}.py" for n in ("files", "flags", "help")),
                "experiments/training/folder/progress.py",
                "experiments/training/folder/provenance.py")  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Configurations of the experiments, as typed dataclasses.
 
-A configuration file returns one of them, and the command line replaces its fields (`config_files`).
+A configuration file returns one of them, and the command line replaces its fields (`config_flags`).
 An ablation is `dataclasses.replace(base, ...)`: the changed fields *are* the ablation.
 """
 

@@ -12,7 +12,7 @@ import pytest
 
 from data_prep.jobs.locks import LOCK_FILE, exclusive
 from experiments.training.folder.run_folder import RunFolder, begin
-from experiments.training.settings import config_files, flops
+from experiments.training.settings import config_files, config_help, flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import (
@@ -285,7 +285,7 @@ def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
 
 
 def test_help_lists_fields_options_and_what_differs_among_several():
-    shown = config_files.help_of(
+    shown = config_help.help_of(
         load_config("text_classification:small"), "text_classification:small"
     )
     assert "--config.learning_rate=0.0003  (a number)\n" in shown
@@ -301,12 +301,12 @@ def test_help_lists_fields_options_and_what_differs_among_several():
     for name in (*own, *names_for(FinetuneConfig)):
         assert f"--config.{name}" in shown
     phases = (Phase("a"), Phase("a", num_train_steps=7))
-    shown = config_files.help_of(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
+    shown = config_help.help_of(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
     assert "--config.bert.hidden_size=768  (a whole number)" in shown
     assert "--config.phases.0.records=a  (a text)" in shown
     assert "--config.phases.1.num_train_steps=7" in shown
     assert "--config.phases.1.records" not in shown
-    table = config_files.help_of(load_config("table5:smoke"), "table5:smoke")
+    table = config_help.help_of(load_config("table5:smoke"), "table5:smoke")
     assert "--config.columns.1.finetune.task_options." in table
     assert "--config.variants.0.pretrain.phases.0.num_train_steps=" in table
 
@@ -314,13 +314,13 @@ def test_help_lists_fields_options_and_what_differs_among_several():
 def test_help_follows_the_command_line(monkeypatch):
     main = types.SimpleNamespace(__doc__="A command.")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    config_files.add_to_help(["--config=glue", "--config.task=stsb"])
+    config_help.add_to_help(["--config=glue", "--config.task=stsb"])
     assert main.__doc__ == "A command."  # no help was asked for
     arguments = ["--config", "glue", "--config.task=stsb", "--config.seed", "5", "--help"]
-    config_files.add_to_help(arguments)
+    config_help.add_to_help(arguments)
     assert main.__doc__.startswith("A command.\nfields of --config=glue")
     assert "--config.task=stsb " in main.__doc__ and "--config.seed=5 " in main.__doc__
-    config_files.add_to_help(["--help", "--config=glue", "--config.sead=5"])
+    config_help.add_to_help(["--help", "--config=glue", "--config.sead=5"])
     assert 'error: --config.sead: unknown field "sead"' in main.__doc__
 
 
