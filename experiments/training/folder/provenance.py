@@ -30,7 +30,9 @@ _ROOT = Path(__file__).parents[3]
 _COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/beyond",
              "experiments/tables/run/cells.py")  # fmt: skip
 _ONLY_SHOWS = ("official_bert/export", "data_prep/show_records.py",
-               *(f"experiments/training/settings/config_{n}.py" for n in ("files", "flags", "help")),
+               "experiments/training/settings/config_files.py",
+               "experiments/training/settings/config_flags.py",
+               "experiments/training/settings/config_help.py",
                "experiments/training/folder/progress.py",
                "experiments/training/folder/provenance.py")  # fmt: skip
 
