@@ -15,7 +15,7 @@ from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.integrity import check_finite, check_size, check_type
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.checkpoints.names import from_ours, rows_of, to_ours
+from official_bert.checkpoints.names import FINE_TUNED, from_ours, rows_of, to_ours
 from official_bert.common.errors import UserError, first_of
 from official_bert.config import BertConfig
 
@@ -197,11 +197,13 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     Tensors that the format has no place for are left out.
 
     Raises:
-      UserError: no other format has the encoder's blocks.
+      UserError: no other format has the encoder's blocks, or the head.
     """
     import keras
 
     encoder = getattr(model, "encoder", model)
+    if head not in ("none", "pretraining", *FINE_TUNED) or not hasattr(encoder, "blocks"):
+        raise UserError(f"no other format has a {type(model).__name__}; a model folder has")
     if unknown := {block.name for block in encoder.blocks} & {*nameless(model, head, format_name)}:
         raise UserError(
             f"no other format has {encoder.config.unserved or 'such an encoder'} "

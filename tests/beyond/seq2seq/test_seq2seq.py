@@ -11,6 +11,7 @@ from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS
 from experiments.training.start import initial_state
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.common.errors import UserError
 from official_bert.heads import build_head
 from official_bert.predict import Model
@@ -207,7 +208,9 @@ def test_weights_of_a_checkpoint(batch):
     assert names[0] > names[1] > names[2]
 
 
-@pytest.mark.parametrize("decoder", ALL)
+@pytest.mark.parametrize(
+    "decoder", [*DECODERS, "rnn_attention", pytest.param("rnn", marks=pytest.mark.slow)]
+)
 def test_a_model_folder(decoder, batch, tmp_path):
     model = model_of(decoder)
     model.beams, model.length_penalty = 2, 0.5
@@ -220,6 +223,8 @@ def test_a_model_folder(decoder, batch, tmp_path):
     ids = ops.convert_to_numpy(model(loaded.tokenizer(["a b c"]))["output_ids"])[0]
     assert found[0] == {"output": loaded.tokenizer.decode(int(i) for i in ids if i >= 0)}
     assert loaded.predict("d e") == found[1]
+    with pytest.raises(UserError, match="no other format has a (RNN)?Seq2Seq; a model folder has"):
+        huggingface.export_huggingface(tmp_path / "hf", loaded.model, loaded.tokenizer)
     if decoder in RNN_DECODERS:
         with pytest.raises(UserError, match="no Transformer, so no vectors: use predict"):
             loaded.embed("d e")
