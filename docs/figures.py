@@ -29,7 +29,7 @@ from pathlib import Path
 
 from docs import gaps, gpu_figures
 from experiments import report
-from experiments.tables.judging.results import Cell, Column, Results, read
+from experiments.tables.judging.results import CellResult, ColumnResult, Results, read
 from experiments.tables.planning.claims import (
     NOT_DECIDED,
     NOT_REPRODUCED,
@@ -38,7 +38,7 @@ from experiments.tables.planning.claims import (
     REPRODUCED,
 )
 from experiments.tables.reporting.report import overview_of
-from experiments.tables.reporting.wording import apart, interval, number, once
+from experiments.tables.reporting.wording import drop_implied, interval, number, split_exploratory
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table
@@ -56,7 +56,7 @@ _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]
 
 def main():
     for path in sorted(RESULTS.glob("*/*/results.json")):
-        report.again(path.parent)
+        report.rejudge(path.parent)
     write_text(RESULTS / "claims.md", overview_of(RESULTS), own=True)
     write_text(GAPS, gaps.draw(RESULTS / "table5"), own=True)
     for page in PAGES:
@@ -166,21 +166,21 @@ _RULED = {
 }
 
 
-def _mean(cell: Cell, column: Column) -> str:
+def _mean(cell: CellResult, column: ColumnResult) -> str:
     if not cell.scores:
         return ""
     shown = _shown(cell.scores.mean, column)
     return shown if cell.paper is None else f"{shown} / {number(cell.paper)}"
 
 
-def _shown(value: float, column: Column) -> str:
+def _shown(value: float, column: ColumnResult) -> str:
     return number(value, 1 if column.percent or value >= 100 else 2)
 
 
 def _counted(row: re.Match) -> str:
     link, table = row.groups()
-    planned, _ = apart(_read(table).verdicts)
-    verdicts = [v.verdict for v in once([v for v in planned if not v.claim.own])]
+    planned, _ = split_exploratory(_read(table).verdicts)
+    verdicts = [v.verdict for v in drop_implied([v for v in planned if not v.claim.own])]
     counts = [verdicts.count(kind) for kind in (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_DECIDED)]
     return f"| {link} | {' / '.join(map(str, counts))} |"
 

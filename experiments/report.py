@@ -25,20 +25,20 @@ from official_bert.common.paths import local_path
 
 
 def main(_):
-    asked = command_flags.values(again)
+    asked = command_flags.values(rejudge)
     path = local_path(asked["workdir"]) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
         print(report.write_overview(path.parent, asked["overwrite"]))
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
-    results, written = again(**asked)
+    results, paths = rejudge(**asked)
     print(report.text(results))  # this text is in no file
-    for name, file in written.items():
+    for name, file in paths.items():
         print(f"{name}: {file}")
 
 
-def again(
+def rejudge(
     workdir: str, output: str = "", strict: bool = False, ask: str = "", overwrite: bool = False
 ):
     """Judge the results of a folder by today's analysis and write their report.
@@ -76,11 +76,11 @@ def again(
                 _check_same(results, read(output / path.name), output)
             names = [*report.FILES, archives.FOLDER]
             begin(output, path.name, names, overwrite, lock)
-        written = report.write(results, output)
+        paths = report.write(results, output)
         for copy, archive in archives.copies(path.parent, output).items() if elsewhere else ():
             with atomic_write(copy, "wb", own=True) as file:
                 file.write(archive.read_bytes())
-    return results, written
+    return results, paths
 
 
 def further(claims, results: Results, table) -> tuple:
@@ -108,5 +108,5 @@ def _check_same(results, there, folder):
 
 
 if __name__ == "__main__":
-    command_flags.define(again)
+    command_flags.define(rejudge)
     commands.run(main)

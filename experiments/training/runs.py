@@ -12,7 +12,7 @@ from data_prep.jobs.outputs import check_outputs, members
 from data_prep.tasks import task_names
 from experiments.training.folder import run_folder
 from experiments.training.folder.run_folder import RunFolder
-from experiments.training.settings.config import places
+from experiments.training.settings.config import path_values
 from experiments.training.start import preflight
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
@@ -104,7 +104,7 @@ def _inputs(config):
     paths = [
         path
         for part in (config, *getattr(config, "phases", ()))
-        for _, path in places(part).values()
+        for _, path in path_values(part).values()
     ]
     return [inner for path in filter(None, paths) for inner in members(path)]
 

@@ -5,7 +5,7 @@ import dataclasses
 from experiments.beyond.distil.checks import check_length, same_head, same_vocabulary
 from experiments.beyond.distil.costs import teacher_step_flops
 from experiments.beyond.distil.teacher_fit import check, chosen_layers
-from experiments.training.settings.options import Options, check_positive, check_share, place
+from experiments.training.settings.options import Options, check_positive, check_share, path_field
 from experiments.training.start import preflight
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
@@ -19,7 +19,7 @@ class PretrainTeacher(Options):
     """The teacher of a pre-training."""
 
     # Distillation: the model, a folder or a name, that objectives compare with.
-    teacher: str = place()
+    teacher: str = path_field()
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
     teacher_layers: str = ""
 
@@ -86,7 +86,7 @@ class FinetuneTeacher(Options):
     """The teacher of a fine-tuning."""
 
     # Distillation: a model that was fine-tuned for the same task; "": none.
-    teacher: str = place()
+    teacher: str = path_field()
     teacher_temperature: float = 1.0
     # Share of its answers in the loss; the rest is the labels'.
     teacher_weight: float = 0.5

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from experiments.training.settings.options import Options, place
+from experiments.training.settings.options import Options, path_field
 
 
 @dataclasses.dataclass(frozen=True)
@@ -10,8 +10,8 @@ class WordOptions(Options):
     """The word vectors that are read in the place of a BERT."""
 
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
-    word_vectors: str = place("file")
+    word_vectors: str = path_field("file")
     # For bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
-    elmo: str = place()
+    elmo: str = path_field()
 
     of_a_start = True

@@ -45,7 +45,7 @@ class Standing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class CellResult:
     """One row in one column.
 
     Attributes:
@@ -62,7 +62,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class RowResult:
     """`planning.ablation.Row` with its scores.
 
     Attributes:
@@ -75,7 +75,7 @@ class Row:
     paper_row: str | None
     reference: bool
     differs: list[str]
-    cells: dict[str, Cell]
+    cells: dict[str, CellResult]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Finetuning:
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
+class ColumnResult:
     """`planning.ablation.Column`, with facts of its data.
 
     Attributes:
@@ -183,7 +183,7 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
+class CurveResult:
     """A line of Figure 5."""
 
     label: str
@@ -239,13 +239,13 @@ class Results:
     wall_seconds: float
     cells: dict[str, int]
     failures: dict[str, str]
-    columns: list[Column]
-    rows: list[Row]
+    columns: list[ColumnResult]
+    rows: list[RowResult]
     baselines: dict[str, float]
     paper: Printed | None
     scale_facts: Facts
     notes: list[str]
-    curves: list[Curve]
+    curves: list[CurveResult]
     pretraining_curves: list[LossCurve]
     exports: list[dict]
     verdicts: list[Verdict] = dataclasses.field(default_factory=list)
@@ -258,10 +258,10 @@ class Results:
         of_report = {"packages": self.versions, **(self.machine or {})}
         return [{"cells": self.cells["finished"], **of_report}]
 
-    def row(self, label: str) -> Row:
+    def row(self, label: str) -> RowResult:
         return next(row for row in self.rows if row.label == label)
 
-    def model(self, row: Row) -> Model:
+    def model(self, row: RowResult) -> Model:
         return next(model for model in self.scale_facts.models if model.name == row.variant)
 
 

@@ -8,7 +8,7 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
 
 
-def place(checkpoint: str) -> str:
+def resolve_package(checkpoint: str) -> str:
     """Return the folder that "package:NAME/FOLDER" names; other checkpoints are returned as they
     are."""
     if not checkpoint.startswith("package:"):
@@ -20,17 +20,17 @@ def place(checkpoint: str) -> str:
     return str(Path(spec.origin).parent / inside)
 
 
-def folder(place: str) -> str:
+def folder(checkpoint: str) -> str:
     """Return the folder of a checkpoint that an earlier table pre-trained.
 
     Raises:
       UserError: it is not there.
     """
-    found = embedded.find(place)
+    found = embedded.find(checkpoint)
     if not found.is_dir():
         raise UserError(
-            f"{place} is missing; the package has one model a row, the repository all that its "
-            "tables were made of: run the command there"
+            f"{checkpoint} is missing; the package has one model a row, the repository all that "
+            "its tables were made of: run the command there"
         )
     return str(found)
 

@@ -23,14 +23,14 @@ from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import (
     checkpoint_digest,
     forget_examples,
-    place_inputs,
+    path_inputs,
     read_task,
     task_digest,
 )
 from experiments.training.settings.config import (
     FinetuneConfig,
     PretrainConfig,
-    places,
+    path_values,
     resolve_bert,
 )
 from experiments.training.settings.config_values import changed
@@ -84,7 +84,7 @@ def files_read(plan) -> list[str]:
     for kind in (PretrainConfig, FinetuneConfig):
         parts = (kind, *classes_for(kind))
         fields = (field for part in parts for field in dataclasses.fields(part))
-        names += [field.name for field in fields if field.metadata.get("place")]
+        names += [field.name for field in fields if field.metadata.get("path")]
     found = []
     for cell in plan.cells:
         for value in (cell.config.get(name) or () for name in names):
@@ -135,7 +135,7 @@ class _Planner:
         left_out = {}
         for row in ablation.rows:
             given = replaced(FinetuneConfig(), **row.finetune).model_options
-            read = [path for one in given for _, path in places(one).values()]
+            read = [path for one in given for _, path in path_values(one).values()]
             for path in (*read, optional.get(row.variant, "")):
                 if path and not Path(path).exists():
                     left_out[row.label] = f"left out, {path} is missing"
@@ -159,7 +159,7 @@ class _Planner:
     def _pretrain_cells(self, variant: Variant):
         if variant.checkpoints:
             made = zip(variant.seeds, variant.checkpoints, strict=True)
-            self.models |= {(variant.name, seed): checkpoints.folder(place) for seed, place in made}
+            self.models |= {(variant.name, seed): checkpoints.folder(path) for seed, path in made}
         if variant.random_init or variant.checkpoints or not variant.pretrain:
             return
         phases = tuple(
@@ -206,9 +206,9 @@ class _Planner:
             )
             self.models[variant.name, seed] = f"@{name}"
 
-    def variants_cell(self, field, written, seed):
+    def variants_cell(self, field, reference, seed):
         """Return the cell of the variant that a field names as "@NAME", with the same seed."""
-        name = written.removeprefix("@")
+        name = reference.removeprefix("@")
         if (name, seed) not in self.pretrains:
             raise UserError(f"{field} @{name}: no variant {name} with seed {seed} stands before it")
         return self.pretrains[name, seed]
@@ -226,7 +226,8 @@ class _Planner:
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
         # A row without a pre-training is trained anew for each seed of the others.
-        source = initialization.of(FinetuneConfig(model=checkpoints.place(variant.checkpoint)))
+        model = checkpoints.resolve_package(variant.checkpoint)
+        source = initialization.of(FinetuneConfig(model=model))
         trained = variant.pretrain or source.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
@@ -242,7 +243,7 @@ class _Planner:
         if row.finetune or not variant.pretrain:
             return []
         bert = resolve_bert(variant.pretrain.bert)
-        learnt = {parse_spec(written)[0] for written in variant.pretrain.objectives}
+        learnt = {parse_spec(spec)[0] for spec in variant.pretrain.objectives}
         if learnt.isdisjoint(asked.asked_of):
             return []
         runs = []
@@ -288,7 +289,8 @@ class _Planner:
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
         if not variant.pretrain:
-            config = dataclasses.replace(config, model=checkpoints.place(variant.checkpoint))
+            model = checkpoints.resolve_package(variant.checkpoint)
+            config = dataclasses.replace(config, model=model)
         source = initialization.of(config)
         if variant.learnt:
             name, *_ = source.corpus_cell(variant.learnt, pretrain_seed, True)
@@ -369,7 +371,7 @@ def _prints(config: Any) -> dict[str, str]:
     keys)."""
     found = flat(config).items()
     made = {name: "" for name, (_, value) in found if str(value).startswith("@")}
-    return {name: one.digest for name, one in place_inputs(config, **made).items()}
+    return {name: one.digest for name, one in path_inputs(config, **made).items()}
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def _run(column: Column, planned, status, grid, folds=()) -> Run:
     return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
 
 
-def _row(ablation, row: Row, made, folders, chosen, holes) -> results.Row:
+def _row(ablation, row: Row, made, folders, chosen, holes) -> results.RowResult:
     paper = TABLES.get(ablation.name)
     cells = {}
     for column in ablation.columns:
@@ -142,9 +142,11 @@ def _row(ablation, row: Row, made, folders, chosen, holes) -> results.Row:
         if paper and column.paper_column and row.paper_row:
             number = paper.number(row.paper_row, column.paper_column)
         scores = _scores(made[key], folders[key]) if key in made else None
-        cells[column.label] = results.Cell(number, scores, chosen.get(key), holes.get(key, ""))
+        cells[column.label] = results.CellResult(
+            number, scores, chosen.get(key), holes.get(key, "")
+        )
     differs = _differs(ablation, row)
-    return results.Row(row.label, row.variant, row.paper_row, row.reference, differs, cells)
+    return results.RowResult(row.label, row.variant, row.paper_row, row.reference, differs, cells)
 
 
 def _scores(runs: list[Run], folders: list) -> results.Scores:
@@ -178,7 +180,7 @@ def _settings(ablation: Ablation, variant) -> dict[str, Any]:
     return settings
 
 
-def _column(column: Column, plan, statuses) -> results.Column:
+def _column(column: Column, plan, statuses) -> results.ColumnResult:
     train, dev = plan.data.get(column.label, (0, 0))
     for (_, label), planned in plan.runs.items():
         result = statuses[planned[0].cell].result
@@ -199,7 +201,7 @@ def _column(column: Column, plan, statuses) -> results.Column:
             sample=f"{f.task} {_checkpoint_name(f.data_dir)}",
             folds=column.folds,
         )
-    return results.Column(
+    return results.ColumnResult(
         label=column.label,
         paper_column=column.paper_column,
         metric=column.metric,
@@ -261,7 +263,7 @@ def _checkpoint_name(checkpoint: str) -> str:
     return "/".join(Path(checkpoint).parts[-2:])
 
 
-def _curves(ablation, runs) -> list[results.Curve]:
+def _curves(ablation, runs) -> list[results.CurveResult]:
     curves = []
     for curve in ablation.curves:
         points = []
@@ -273,7 +275,7 @@ def _curves(ablation, runs) -> list[results.Curve]:
                 mean, deviation = mean_and_deviation(_values(made))
                 less = curve.less[index] if curve.less else ""
                 points.append(results.Point(steps, mean, deviation, label, less))
-        curves.append(results.Curve(curve.label, curve.column, points))
+        curves.append(results.CurveResult(curve.label, curve.column, points))
     return curves
 
 

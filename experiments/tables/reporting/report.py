@@ -105,7 +105,7 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
     if line := _differences(results):
         lines += [f"**{line}**", ""]
     if results.verdicts:
-        lines += ["\n\n".join(wording.lead(results)), ""]
+        lines += ["\n\n".join(wording.summarize(results)), ""]
     lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
     missing = wording.holes(results)
     if missing:
@@ -157,7 +157,7 @@ def _where(verdict: Verdict) -> str:
 def _claim(number: int, verdict: Verdict) -> list[str]:
     """Return a claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
-    outcome = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.depends(verdict)}"
+    outcome = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.dependence(verdict)}"
     if mean := verdict.mean_effect:
         outcome += f"; mean effect over its tested columns {wording.interval(mean)}"
     lines += [outcome, ""]
@@ -198,7 +198,7 @@ def text(results: Results, folder: str | Path = "") -> str:
             f"  {a['label']:<6} {a['probability']:.2f}  {a['text']}" for a in export["answers"]
         ]
         lines.append(f"SavedModel: {export['saved_model']}")
-    lines += ["", *wording.shown(results)] if results.verdicts else []
+    lines += ["", *wording.list_outcomes(results)] if results.verdicts else []
     if folder:
         lines.append(f"Report:     {Path(folder) / 'report.html'}")
     return "\n".join(lines)
@@ -262,16 +262,16 @@ def _cell(verdict: Verdict | None) -> str:
         return "not asked"
     mean = verdict.mean_effect
     effect = f", {wording.interval(mean, 1)}" if mean else ""
-    return f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}{effect}"
+    return f"**{wording.of_claim(verdict)}**{wording.dependence(verdict)}{effect}"
 
 
 def _asked(tables) -> list[str]:
     """Return sentences on the number of all claims, and on those that a joint correction leaves."""
     planned, exploratory, tested, where = [], [], [], {}
     for name, results in ((name, one) for name, runs in tables.items() for one in runs):
-        of_table = wording.apart(results.verdicts)
+        of_table = wording.split_exploratory(results.verdicts)
         for counted, found in zip((planned, exploratory), of_table, strict=True):
-            counted += wording.once(found)
+            counted += wording.drop_implied(found)
         where |= dict.fromkeys(map(id, results.verdicts), f"{name}:{results.scale}")
         asked = {f.comparison: f for v in results.verdicts for f in v.findings}
         tested += [p for p in map(wording.p_of, asked.values()) if p is not None]

@@ -3,7 +3,7 @@
 import itertools
 
 from experiments.tables.judging.other_methods import METHODS
-from experiments.tables.judging.results import Results, Row
+from experiments.tables.judging.results import Results, RowResult
 from experiments.tables.judging.verdicts import Finding, Verdict
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_TESTED
 from experiments.tables.reporting import wording
@@ -15,7 +15,7 @@ BELOW_MARK = "\N{WHITE DOWN-POINTING SMALL TRIANGLE}"
 MASKS_MARK = "\N{DAGGER}"
 
 
-def yardstick(results: Results) -> Row:
+def yardstick(results: Results) -> RowResult:
     """Return the row that the others are compared with: the first one, as in the paper's tables."""
     rows = results.rows
     return next((row for row in rows if not row.reference), rows[0])
@@ -82,7 +82,7 @@ def claims(results: Results) -> list[list[str]]:
     paper = "the paper's" if results.paper else ""
     for index, verdict in enumerate(results.verdicts, 1):
         text, whose = claim(verdict), "ours" if verdict.claim.own else paper
-        outcome = f"**{wording.of_claim(verdict)}**{wording.depends(verdict)}"
+        outcome = f"**{wording.of_claim(verdict)}**{wording.dependence(verdict)}"
         tested = [f for f in verdict.findings if f.verdict != NOT_TESTED]
         if len(tested) < len(verdict.findings) and not verdict.extent:
             outcome += f", {len(tested)} of {len(verdict.findings)} comparisons tested"

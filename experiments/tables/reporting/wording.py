@@ -34,19 +34,21 @@ def name_of(table: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def lead(results: Results) -> list[str]:
+def summarize(results: Results) -> list[str]:
     """Return at most three lines: verdicts, sizes beside the paper's, power of open comparisons.
 
     Exploratory claims are counted in the first line only."""
-    planned, exploratory = apart(results.verdicts)
+    planned, exploratory = split_exploratory(results.verdicts)
     whose = "of the paper" if results.paper else "of this table"
     groups = {
         f"Claims {whose}": [v for v in planned if not v.claim.own],
         "Our own claims": [v for v in planned if v.claim.own],
         "Exploratory claims, which no other number here counts": exploratory,
     }
-    tallies = [f"{name}: {join(_counts(once(group)))}." for name, group in groups.items() if group]
-    lines = [" ".join(tallies)]
+    tallies = (
+        (name, join(_counts(drop_implied(group)))) for name, group in groups.items() if group
+    )
+    lines = [" ".join(f"{name}: {tally}." for name, tally in tallies)]
     findings = comparisons(planned)
     sized = [f.size_agrees for f in findings if f.size_agrees is not None]
     if sized:
@@ -67,20 +69,20 @@ def lead(results: Results) -> list[str]:
     return lines
 
 
-def shown(results: Results) -> list[str]:
+def list_outcomes(results: Results) -> list[str]:
     """Return a sentence on the reproduced claims and one on the others."""
-    planned, _ = apart(results.verdicts)
+    planned, _ = split_exploratory(results.verdicts)
     reproduced = [v for v in planned if v.verdict == REPRODUCED]
     others = [v for v in results.verdicts if v not in reproduced]
     others = [f"{claim(v)} ({of_claim(v)})" for v in others]
-    number = f"{len(once(reproduced))} of {count(len(once(planned)), 'claim')}"
+    number = f"{len(drop_implied(reproduced))} of {count(len(drop_implied(planned)), 'claim')}"
     return [
         f"Reproduced, {number}: {'; '.join(map(claim, reproduced)) or 'none'}.",
         f"The others: {'; '.join(others) or 'none'}.",
     ]
 
 
-def apart(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+def split_exploratory(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
     """Return (verdicts on planned claims, those on exploratory ones)."""
     groups: tuple[list[Verdict], list[Verdict]] = ([], [])
     for verdict in verdicts:
@@ -88,7 +90,7 @@ def apart(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
     return groups
 
 
-def once(verdicts: list[Verdict]) -> list[Verdict]:
+def drop_implied(verdicts: list[Verdict]) -> list[Verdict]:
     """Return a table's claims without those that another one of the same verdict implies.
 
     So nothing is counted twice: that the largest model beats the smallest follows from a gain at
@@ -144,7 +146,7 @@ def of_claim(verdict: Verdict) -> str:
     return f"{REPRODUCED} {'on' if things == 'tasks' else 'in'} {some} of {every} {things}"
 
 
-def depends(verdict: Verdict) -> str:
+def dependence(verdict: Verdict) -> str:
     """Return ", depends on the method (not by the paired t)"; "" where the verdict does not."""
     methods = [f"the {method}" for method in verdict.depends_on]
     return f", depends on the method (not by {join(methods)})" if methods else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training.folder import shared_prefix
-from experiments.training.settings.config import places
+from experiments.training.settings.config import path_values
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import sha256_file, state
 from official_bert.common.errors import UserError
@@ -74,7 +74,7 @@ def pretraining_inputs(config, opened) -> Inputs:
                     found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
         vocab = config.vocab or find_vocabulary(config.phases[0].records)
         places = {"vocab": "" if config.init_from else vocab, "trunk": shared_prefix.file(config)}
-        return found | place_inputs(config, **places)
+        return found | path_inputs(config, **places)
 
     def look_again():
         places = [(phase.records, phase.heldout_records) for phase in config.phases]
@@ -90,19 +90,19 @@ def finetuning_inputs(config, examples) -> Inputs:
     vocab = "" if config.model else config.vocab
 
     def look():
-        return read | place_inputs(config, vocab=vocab)
+        return read | path_inputs(config, vocab=vocab)
 
     return Inputs(look(), look)
 
 
-def place_inputs(config, **others) -> dict[str, Input]:
+def path_inputs(config, **others) -> dict[str, Input]:
     """Return the Input of each field that names a file or a model, except for the data.
 
     Args:
-      others: {field: place} in place of the configuration's own.
+      others: {field: path} in place of the configuration's own.
     """
     found = {}
-    for name, (kind, given) in places(config).items():
+    for name, (kind, given) in path_values(config).items():
         place = others.get(name, given)
         if place and name != "data_dir":
             if kind == "file":  # the run itself will say if it is missing

@@ -13,7 +13,7 @@ from experiments.training.settings.options import (
     check_positive,
     check_share,
     flat,
-    place,
+    path_field,
 )
 from official_bert.common.errors import UserError, check_choice
 from official_bert.config import BertConfig, named_config
@@ -29,11 +29,11 @@ class Phase:
     """One stretch of pre-training at one sequence length (section A.2: 128, then 512)."""
 
     # Folder of records with its manifest, or a glob.
-    records: str = place()
+    records: str = path_field()
     max_seq_length: int = 128  # 0: as long as the records are
     num_train_steps: int = 1000
     # Records for evaluation; "" evaluates nothing in this phase.
-    heldout_records: str = place()
+    heldout_records: str = path_field()
     train_batch_size: int = 0  # 0: the run's train_batch_size
     # False: without those of the run's objectives that are about pairs of segments.
     pairs: bool = True
@@ -95,7 +95,7 @@ class PretrainConfig(TrainingConfig):
     # A size ("tiny", "L-4_H-256") or its fields; "": init_from's.
     bert: BertConfig | str = "base"
     # "": the vocabulary beside the records.
-    vocab: str = place("file")
+    vocab: str = path_field("file")
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
@@ -109,10 +109,10 @@ class PretrainConfig(TrainingConfig):
     # next_token is for models that read left to right.
     objectives: tuple[str | dict, ...] = BERT
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
-    init_from: str = place()
+    init_from: str = path_field()
     # Folder of a finished run that is this one up to its own end (records, rates, seed), and whose
     # end this one goes on from; "": begins at step 0, to the same weights.
-    trunk: str = place("file")
+    trunk: str = path_field("file")
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = "adamw"
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
@@ -136,7 +136,7 @@ class PretrainConfig(TrainingConfig):
             if not getattr(self, name):
                 raise UserError(f"configuration: {name} is empty; give at least one")
         where = "configuration: objectives"
-        for name in [parse_spec(written, where)[0] for written in self.objectives][1:]:
+        for name in [parse_spec(spec, where)[0] for spec in self.objectives][1:]:
             if name in BertConfig.language_models.values():
                 raise UserError(f"{where}: {name} must stand first, and once")
 
@@ -161,12 +161,12 @@ class FinetuneConfig(TrainingConfig):
 
     task: str = ""
     # The official files; "": the task's default (TFDS).
-    data_dir: str = place()
+    data_dir: str = path_field()
     task_options: dict = dataclasses.field(default_factory=dict)
     # Folder, or name, of a model; "": random weights of `bert`.
-    model: str = place()
+    model: str = path_field()
     bert: BertConfig | str = "base"  # with model="" only
-    vocab: str = place("file")  # with model="" only
+    vocab: str = path_field("file")  # with model="" only
     do_lower_case: bool = True  # with model="" only
     # With model="" only: the seed of the encoder's random weights; -1: `seed`.
     initial_seed: int = -1
@@ -209,9 +209,9 @@ class FinetuneConfig(TrainingConfig):
         check_positive(self, "num_train_epochs", "max_seq_length", "layer_decay")
 
 
-def places(config) -> dict[str, tuple[str, Any]]:
+def path_values(config) -> dict[str, tuple[str, Any]]:
     """Return {field that names a file or folder: ("file" or "folder", value)}."""
-    found = {name: (field.metadata.get("place"), x) for name, (field, x) in flat(config).items()}
+    found = {name: (field.metadata.get("path"), x) for name, (field, x) in flat(config).items()}
     return {name: pair for name, pair in found.items() if pair[0]}
 
 

@@ -199,11 +199,11 @@ def from_dict(kind, values, where="configuration"):
 
 def result_dict(config):
     """Return the options that determine a run's result: `to_dict` without bookkeeping and
-    places."""
-    values = _without(to_dict(config), config, "bookkeeping", "place")
+    paths."""
+    values = _without(to_dict(config), config, "bookkeeping", "path")
     if "phases" in values:
         phases = zip(values["phases"], config.phases, strict=True)
-        values["phases"] = [_without(values, phase, "place") for values, phase in phases]
+        values["phases"] = [_without(values, phase, "path") for values, phase in phases]
     if values["bert"] and isinstance(values["bert"], str):
         values["bert"] = named_config(values["bert"]).to_dict()
     return values

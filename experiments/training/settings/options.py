@@ -17,9 +17,9 @@ def bookkeeping(default):
     return dataclasses.field(default=default, metadata={"bookkeeping": True})
 
 
-def place(kind="folder"):
+def path_field(kind="folder"):
     """Return a field that names a file or folder: its content counts, not its path (`inputs`)."""
-    return dataclasses.field(default="", metadata={"place": kind})
+    return dataclasses.field(default="", metadata={"path": kind})
 
 
 class RunHooks:

@@ -122,7 +122,7 @@ def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path)
 
 def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
     point = results.Point(4000, 1.0, 0.0, "No NSP", "LTR & No NSP")
-    line = results.Curve("No NSP less LTR", "SQuAD", [point])
+    line = results.CurveResult("No NSP less LTR", "SQuAD", [point])
     found = plots.figures(replace(squad, curves=[line]))
     assert "steps" not in found and "No NSP less LTR" in found["gaps"][1]
     unasked = replace(line, points=[replace(point, row="LTR & No NSP", less="No NSP")])
@@ -146,7 +146,7 @@ def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
 
 
 def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):
-    verdicts, sizes, open_ones = wording.lead(squad)
+    verdicts, sizes, open_ones = wording.summarize(squad)
     assert verdicts == (
         "Claims of the paper: 1 reproduced, 2 not reproduced and 1 open. Our own claims: 1 "
         "reproduced in part. Exploratory claims, which no other number here counts: 1 not "
@@ -154,21 +154,21 @@ def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):
     )
     assert sizes.endswith("in 0 of the 4 comparisons that it prints too.")
     assert open_ones.startswith("1 comparison is open")
-    assert wording.lead(replace(squad, paper=None))[0].startswith("Claims of this table: ")
+    assert wording.summarize(replace(squad, paper=None))[0].startswith("Claims of this table: ")
 
 
 def test_exploratory_claims_are_counted_apart():
     table = read(RESULTS / "table5" / "series")
     assert claims(table) == series.get_config("131m").claims
-    verdicts, sizes, open_ones = wording.lead(table)
+    verdicts, sizes, open_ones = wording.summarize(table)
     assert verdicts.endswith("counts: 2 reproduced, 2 not reproduced and 4 open.")
-    planned, later = wording.apart(table.verdicts)
+    planned, later = wording.split_exploratory(table.verdicts)
     assert len(later) == 8 and all(verdict.claim.exploratory for verdict in later)
-    counts, *lines = wording.lead(replace(table, verdicts=planned))
+    counts, *lines = wording.summarize(replace(table, verdicts=planned))
     assert verdicts.startswith(f"{counts} Exploratory") and [sizes, open_ones] == lines
-    reproduced, _ = wording.shown(table)
+    reproduced, _ = wording.list_outcomes(table)
     assert reproduced.startswith("Reproduced, 3 of 10 claims:") and "131M" not in reproduced
-    decided = sum(v.verdict != NOT_DECIDED for v in wording.once(planned))
+    decided = sum(v.verdict != NOT_DECIDED for v in wording.drop_implied(planned))
     said = report.overview({"table5": [table]}).splitlines()
     assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 8 more")
     listed = [line for line in said if "131M" in line]
@@ -223,7 +223,7 @@ def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
 
 def test_a_failed_cell_is_a_hole_with_its_reason(squad):
     holed = copy.deepcopy(squad)
-    holed.rows[1].cells["SQuAD"] = results.Cell(87.9, hole="killed (signal 9)")
+    holed.rows[1].cells["SQuAD"] = results.CellResult(87.9, hole="killed (signal 9)")
     runs = archives.runs(holed, RESULTS / "table5" / "squad" / "archives")
     holed = judgement.judge_results(holed, claims(holed), runs)
     made = report.markdown(holed, {})
@@ -287,7 +287,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
 def test_a_report_made_elsewhere_has_the_archives_that_it_is_made_of(tmp_path):
     table = RESULTS / "table5" / "squad_control_4x256"
     for source, output in ((table, tmp_path / "one"), (tmp_path / "one", tmp_path / "two")):
-        command.again(str(source), str(output))
+        command.rejudge(str(source), str(output))
         assert (output / "report.md").read_bytes() == (table / "report.md").read_bytes()
         kept = sorted((output / "archives").glob("*.gz"))
         archived = sorted((table / "archives").glob("*.gz"))
@@ -301,17 +301,17 @@ def test_a_report_made_elsewhere_changes_nothing_that_is_not_its_own(tmp_path):
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_text("mine")
         with pytest.raises(UserError, match=r"is in the way: .* has no results.json"):
-            command.again(str(table), str(output))
+            command.rejudge(str(table), str(output))
         assert (output / name).read_text() == "mine" and len(list(output.glob("[a-z]*"))) == 1
-    command.again(str(table), str(output), overwrite=True)
+    command.rejudge(str(table), str(output), overwrite=True)
     assert (tmp_path / "report.md.~1~" / "report.md").read_text() == "mine"
     (tmp_path / "there").write_text("mine")
     with pytest.raises(UserError, match="there is a file; give a folder"):
-        command.again(str(table), str(tmp_path / "there"))
+        command.rejudge(str(table), str(tmp_path / "there"))
     other = tmp_path / "other"
-    command.again(str(table), str(other))
+    command.rejudge(str(table), str(other))
     with pytest.raises(UserError, match="other holds the report of table5:squad, n"):
-        command.again(str(RESULTS / "table6" / "nested"), str(other))
+        command.rejudge(str(RESULTS / "table6" / "nested"), str(other))
 
 
 def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
@@ -353,7 +353,7 @@ def test_a_claim_that_another_implies_counts_once():
         return Verdict(Claim(name, "", "", asked), verdict, findings, None, ())
 
     def names(*verdicts):
-        return [v.claim.name for v in wording.once(list(verdicts))]
+        return [v.claim.name for v in wording.drop_implied(list(verdicts))]
 
     steps = claim("every step", REPRODUCED, ("m", "s"), ("l", "m"))
     ends = claim("largest", REPRODUCED, ("l", "s"))

@@ -42,7 +42,7 @@ def test_data_that_differ_are_told_as_settings(tmp_path):
 )
 def test_a_score_below_the_baseline_is_marked_so(mean, above, lower_is_better, mark):
     scores = results.Scores(mean, None, [], [], 1)
-    cell = results.Cell(None, scores, standing=results.Standing(above, {}))
+    cell = results.CellResult(None, scores, standing=results.Standing(above, {}))
     table = results.read(RESULTS / "table5" / "squad" / "results.json")
     column = replace(table.columns[0], label="QNLI", lower_is_better=lower_is_better)
     for baselines, expected in (({"QNLI": 0.5}, mark), ({}, "")):
