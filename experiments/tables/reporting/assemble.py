@@ -142,9 +142,8 @@ def _row(ablation, row: Row, made, folders, chosen, holes) -> results.RowResult:
         if paper and column.paper_column and row.paper_row:
             number = paper.number(row.paper_row, column.paper_column)
         scores = _scores(made[key], folders[key]) if key in made else None
-        cells[column.label] = results.CellResult(
-            number, scores, chosen.get(key), holes.get(key, "")
-        )
+        more = chosen.get(key), holes.get(key, "")
+        cells[column.label] = results.CellResult(number, scores, *more)
     differs = _differs(ablation, row)
     return results.RowResult(row.label, row.variant, row.paper_row, row.reference, differs, cells)
 

@@ -45,10 +45,8 @@ def summarize(results: Results) -> list[str]:
         "Our own claims": [v for v in planned if v.claim.own],
         "Exploratory claims, which no other number here counts": exploratory,
     }
-    tallies = (
-        (name, join(_counts(drop_implied(group)))) for name, group in groups.items() if group
-    )
-    lines = [" ".join(f"{name}: {tally}." for name, tally in tallies)]
+    tallies = {name: join(_counts(drop_implied(group))) for name, group in groups.items() if group}
+    lines = [" ".join(f"{name}: {tally}." for name, tally in tallies.items())]
     findings = comparisons(planned)
     sized = [f.size_agrees for f in findings if f.size_agrees is not None]
     if sized:
