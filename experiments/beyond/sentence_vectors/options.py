@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from experiments.training.settings.options import Options, check_positive
+from experiments.training.settings.options import Options, changes, check_positive
 from official_bert.checkpoints.sentence_vectors import POOLINGS
 from official_bert.common.errors import UserError, check_choice
 
@@ -24,5 +24,5 @@ class SentenceOptions(Options):
 
     def check_model(self, config, task, bert):
         if task.head["head"] != "sentence_vectors":
-            name = next(iter(self.changed()))
+            name = next(iter(changes(self)))
             raise UserError(f"--config.{name} is for sentence_vectors, not {config.task}")

@@ -10,7 +10,7 @@ from experiments.tables.planning.ablation import Ablation
 from experiments.tables.run.grid import Cell
 from experiments.training.folder.inputs import files_digest
 from experiments.training.settings.config import FinetuneConfig
-from experiments.training.settings.config_values import changed
+from experiments.training.settings.config_values import changes_dict
 from experiments.training.start import initialization
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
@@ -84,7 +84,7 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
         options = dataclasses.asdict(records)
         options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
         del options["name"]
-        options = changed(RecordOptions(**options))
+        options = changes_dict(RecordOptions(**options))
         cells.append(
             Cell(
                 f"records/{records.name}",

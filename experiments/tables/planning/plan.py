@@ -33,7 +33,7 @@ from experiments.training.settings.config import (
     path_values,
     resolve_bert,
 )
-from experiments.training.settings.config_values import changed
+from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.settings.options import classes_for, flat, replaced
 from experiments.training.start import initialization
@@ -196,7 +196,7 @@ class _Planner:
             self.pretrains[variant.name, seed] = self._add(
                 name,
                 "pretrain",
-                changed(config),
+                changes_dict(config),
                 ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
                 fingerprints=prints,
                 cost=cost.seconds(flops, initialization.of(config).rate or RATE),
@@ -320,7 +320,7 @@ class _Planner:
         if column.folds:
             parts.append(f"fold-{fold}")
         # Columns that score one run by two metrics share it.
-        values = changed(config) | {"save_model": None}
+        values = changes_dict(config) | {"save_model": None}
         same = json.dumps([values, prints], sort_keys=True)
         if same in self.same:
             return self.same[same]
@@ -330,7 +330,7 @@ class _Planner:
         return self._add(
             name,
             "finetune",
-            changed(config),
+            changes_dict(config),
             ignored=tuple(ignored),
             fingerprints=prints,
             cost=cost.seconds(flops, source.rate or RATE),

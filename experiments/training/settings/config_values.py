@@ -9,7 +9,7 @@ import typing
 
 from data_prep.jobs.output_folder import differing
 from experiments.training.settings.config import Phase
-from experiments.training.settings.options import class_of, flat, names_for, replaced
+from experiments.training.settings.options import changes, class_of, flat, names_for, replaced
 from official_bert.common.errors import UserError, meant
 from official_bert.common.json_files import fields_of, parse_json, shorten
 from official_bert.common.typed import parsed, typed
@@ -33,27 +33,27 @@ def override(config, overrides):
             if not equals:
                 raise UserError(f'configuration: "{name}" has no value; write {name}=VALUE')
         overrides = {name: value for name, _, value in pairs}
-    changes = {}
+    parts = {}
     for name, value in overrides.items():
-        inner = changes
+        inner = parts
         for key in name.split("."):
             inner = inner.setdefault(key, {})
         inner[None] = value
-    return _with(config, changes)
+    return _with(config, parts)
 
 
-def _with(node, changes, hint=None, place="--config"):
+def _with(node, parts, hint=None, place="--config"):
     """Return `node` with parts replaced, those of a dataclass together, since its checks need all.
 
     Args:
       node: a dataclass, tuple, dict or single value.
-      changes: {key of a part: its changes}; the key None holds a value that replaces the node.
+      parts: {key of a part: its parts}; the key None holds a value that replaces the node.
       hint: type of the node; None where it has none.
       place: path of the node, as the user wrote it.
     """
-    inner = {key: value for key, value in changes.items() if key is not None}
-    if None in changes:
-        node = _typed(changes[None], hint, place) if hint else guess(changes[None])
+    inner = {key: value for key, value in parts.items() if key is not None}
+    if None in parts:
+        node = _typed(parts[None], hint, place) if hint else guess(parts[None])
     if not inner:
         return node
     kinds = typing.get_args(hint)
@@ -151,19 +151,18 @@ def to_dict(config):
     return config
 
 
-def changed(config):
+def changes_dict(config):
     """Return `to_dict` without fields that have their defaults; `from_dict` reads it back equal."""
     if isinstance(config, (list, tuple)):
-        return [changed(value) for value in config]
+        return [changes_dict(value) for value in config]
     if hasattr(config, "changes"):  # a model's
         return to_dict(config.changes())
     if not dataclasses.is_dataclass(config):
         return to_dict(config)
-    default = type(config)()
-    found = {n: v for n, v in vars(config).items() if v != getattr(default, n)}
+    found = changes(config)
     for options in found.pop("model_options", ()):
-        found |= options.changed()
-    return {name: changed(value) for name, value in found.items()}
+        found |= changes(options)
+    return {name: changes_dict(value) for name, value in found.items()}
 
 
 def from_dict(kind, values, where="configuration"):

@@ -83,11 +83,6 @@ class Options(RunHooks):
         """Return the options of this class in a configuration; the defaults where it sets none."""
         return next((one for one in config.model_options if type(one) is cls), cls())
 
-    def changed(self) -> dict[str, Any]:
-        """Return {field: value} of the fields that differ from their defaults."""
-        default = type(self)()
-        return {n: v for n, v in vars(self).items() if v != getattr(default, n)}
-
     @property
     def key(self):
         return self
@@ -144,6 +139,12 @@ class Options(RunHooks):
           head: `Task.head` of a fine-tuning, None in a pre-training.
         """
         return self
+
+
+def changes(config) -> dict[str, Any]:
+    """Return {field: value} of a dataclass's fields that differ from their defaults."""
+    default = type(config)()
+    return {n: v for n, v in vars(config).items() if v != getattr(default, n)}
 
 
 def run_hooks(config, start, head=None) -> list[RunHooks]:

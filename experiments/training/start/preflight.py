@@ -12,6 +12,7 @@ import re
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training.folder import inputs, shared_prefix
+from experiments.training.settings.options import changes
 from experiments.training.start import initialization
 from experiments.training.start.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder
@@ -67,7 +68,7 @@ def refuse(config, names, what):
 def refuse_options(options, what):
     """Raise UserError where there are any `Options`, which `what` does not support."""
     for one in options:
-        name = next(iter(one.changed()))
+        name = next(iter(changes(one)))
         raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 
@@ -105,7 +106,7 @@ def check_model(config, task, bert):
     task.check_training(config, bert)
     for one in config.model_options:
         one.check_model(config, task, bert)
-    losses = [next(iter(one.changed())) for one in config.model_options if one.adds_loss]
+    losses = [next(iter(changes(one))) for one in config.model_options if one.adds_loss]
     if len(losses) > 1:
         raise UserError(f"--config.{losses[0]}: not together with {losses[1]}; leave one out")
     if config.class_weights:

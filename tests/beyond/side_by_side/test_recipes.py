@@ -11,7 +11,7 @@ from experiments.beyond.shallow.shape import SHALLOW, ShallowConfig
 from experiments.training.settings import flops
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.config_files import load_config
-from experiments.training.settings.config_values import changed, from_dict, override, to_dict
+from experiments.training.settings.config_values import changes_dict, from_dict, override, to_dict
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
@@ -20,7 +20,7 @@ def test_what_bert_is_compared_with_has_sizes_of_its_own():
     config = override(load_config("pretrain:tiny"), {"bert.attention_direction": SHALLOW})
     assert isinstance(config.bert, ShallowConfig) and config.bert.one_direction.hidden_size == 64
     for one in (config, load_config("ulmfit:tiny")):
-        for written in (to_dict(one), changed(one)):
+        for written in (to_dict(one), changes_dict(one)):
             assert from_dict(PretrainConfig, json.loads(json.dumps(written))) == one
 
 

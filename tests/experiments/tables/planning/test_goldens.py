@@ -21,7 +21,7 @@ from experiments.tables.planning import plan
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_files import CONFIGS, known, load_config
-from experiments.training.settings.config_values import changed
+from experiments.training.settings.config_values import changes_dict
 from official_bert.common.errors import UserError
 from official_bert.extension import names
 from tests import guests
@@ -66,7 +66,7 @@ def sources():
 def written(value):
     """Return a configuration as JSON: runs by what differs from their defaults, tables in full."""
     if isinstance(value, (PretrainConfig, FinetuneConfig)) or hasattr(value, "changes"):
-        return changed(value)
+        return changes_dict(value)
     if isinstance(value, (list, tuple)):
         return [written(one) for one in value]
     if isinstance(value, dict):

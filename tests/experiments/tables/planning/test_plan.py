@@ -22,7 +22,7 @@ from experiments.training.finetuning import example_scores
 from experiments.training.settings import config_files
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
-from experiments.training.settings.config_values import changed, from_dict
+from experiments.training.settings.config_values import changes_dict, from_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 
@@ -311,7 +311,7 @@ def test_keys_do_not_change_where_options_are_added_with_their_defaults():
     for cell in made.cells:
         if cell.kind in TRAININGS:
             config = from_dict(TRAININGS[cell.kind], cell.config)
-            assert changed(config) == cell.config and len(cell.config) < len(vars(config)) / 2
+            assert changes_dict(config) == cell.config and len(cell.config) < len(vars(config)) / 2
     assert made.cells[1].config["options"]["dupe_factor"] == 1
     assert "same_rate" not in made.cells[1].config["options"]
 
