@@ -90,12 +90,12 @@ def get_config(scale: str = "smoke") -> Ablation:
         title="Number of pre-training steps",
         variants=(
             *(Variant(name, pretrain, seeds) for name, pretrain in pretrains.items()),
-            Variant("random", pretrains["masked LM"], seeds, random_init=True),
+            Variant.random(pretrains["masked LM"], seeds),
         ),
         columns=(*columns, HELDOUT_LOSS),
         rows=(
             *itertools.chain.from_iterable(rows.values()),
-            Row("random initialisation", "random", reference=True),
+            Row.random(),
         ),
         curves=tuple(
             Curve(name, tuple(row.label for row in line), column.label)

@@ -22,10 +22,11 @@ from pathlib import Path
 from experiments.configs.columns import (
     CPU_FINETUNE,
     HELDOUT_LOSS,
-    ONE_WINDOW,
+    MNLI_PART,
     SNLI,
-    SQUAD_PARTS,
+    SQUAD_PART,
     cloze,
+    columns_for,
     exact_match,
     task_column,
     two_core_columns,
@@ -64,7 +65,7 @@ def get_config(scale: str = "33m") -> Ablation:
         for name, pretrain in pretrains.items()
         for variant in _branches(name, pretrain, sizes, chosen)
     ]
-    random = Variant("random", chosen.bert, chosen.pretrain_seeds, random_init=True)
+    random = Variant.random(chosen.bert, chosen.pretrain_seeds)
     return Ablation(
         name="table5",
         title="Effect of the pre-training tasks against pre-training tokens",
@@ -76,7 +77,7 @@ def get_config(scale: str = "33m") -> Ablation:
                 for size in sizes
                 for name in pretrains
             ),
-            Row(RANDOM, "random", reference=True),
+            Row.random(),
         ),
         claims=(
             *(claim for size in sizes for claim in _claims(chosen, size)),
@@ -233,17 +234,8 @@ def _labels():
     """Return the kept models on MNLI, and on all SQuAD questions there are for as many steps as in
     the series."""
     chosen = kept()
-    squad = chosen.columns["SQuAD"].changed(
-        task_options={"train_file": SQUAD_PARTS, **ONE_WINDOW},
-        num_train_epochs=2.0,
-        note="F1; one window around the answer's sentence; two epochs; 49,603 of 87,599 training "
-        "questions, 34,191 of them rebuilt; 10,565 of 10,570 dev questions",
-    )
-    mnli = task_column(
-        CPU_FINETUNE, "MNLI-m", "mnli", "accuracy", "glue_data", paper="MNLI-m",
-        note="15,083 of 392,702 training pairs; the official matched dev set",
-        task_options={"train_file": "train_subset.tsv.gz"},
-    )  # fmt: skip
+    squad = chosen.columns["SQuAD"].changed(**SQUAD_PART)
+    mnli = columns_for(CPU_FINETUNE, (1,))["MNLI-m"].changed(**MNLI_PART)
     columns = {one.label: one for one in (mnli, squad, exact_match(squad))}
     return dataclasses.replace(chosen, name="labels", columns=columns), ("33M",)
 

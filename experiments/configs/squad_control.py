@@ -36,7 +36,6 @@ def get_config(size: str = "2x128") -> Ablation:
     f1 = squad.column("SQuAD")
     f1 = f1.changed(max_dev_examples=0, note=f1.note.replace("2,000", "10,565 of 10,570"))
     columns = {"SQuAD": f1, "SQuAD exact match": exact_match(f1)}
-    random = Row("random initialisation", "random", reference=True)
     return dataclasses.replace(
         squad,
         title="Effect of the pre-training tasks on SQuAD, with a BiLSTM on either model",
@@ -52,7 +51,7 @@ def get_config(size: str = "2x128") -> Ablation:
         rows=(
             *(row for row in squad.rows if not row.reference),
             Row(MASKED_BILSTM, MASKED, {"bilstm": True}),
-            random,
+            Row.random(),
         ),
         claims=(*squad.claims, *_claims(tuple(columns))),
     )

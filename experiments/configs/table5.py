@@ -43,8 +43,8 @@ from experiments.configs import series
 from experiments.configs.columns import (
     CPU_FINETUNE,
     HELDOUT_LOSS,
-    ONE_WINDOW,
-    SQUAD_PARTS,
+    MNLI_PART,
+    SQUAD_PART,
     cloze,
     exact_match,
     task_column,
@@ -89,7 +89,7 @@ def get_config(scale: str = "smoke") -> Ablation:
                 Variant(name, config, seeds, checkpoints=chosen.checkpoints.get(name, ()))
                 for name, config in trained.items()
             ),
-            Variant("random", bert, seeds, random_init=True),
+            Variant.random(bert, seeds),
         ),
         columns=columns if chosen.checkpoints else (HELDOUT_LOSS, *columns),
         rows=(
@@ -98,7 +98,7 @@ def get_config(scale: str = "smoke") -> Ablation:
             Row("LTR & No NSP", "LTR & No NSP", paper_row="LTR & No NSP"),
             # The same pre-trained model: the BiLSTM comes with fine-tuning.
             *([Row(BILSTM, "LTR & No NSP", {"bilstm": True}, paper_row=BILSTM)] if bilstm else []),
-            Row("random initialisation", "random", reference=True),
+            Row.random(),
         ),
         claims=_claims(chosen, bilstm),
         exports=(Export("BERT", "SMS spam", MESSAGES),) if quick else (),
@@ -220,20 +220,9 @@ def _larger() -> Scale:
     tasks."""
     gpu = get_scale("gpu")
     texts = Text(("corpus/wikipedia_2015/wiki15_0[0-7].txt.xz",), layout="articles")
-    squad = gpu.columns["SQuAD"].changed(
-        task_options={"train_file": SQUAD_PARTS, **ONE_WINDOW},
-        num_train_epochs=2.0,
-        max_train_examples=0,
-        note="F1; one window around the answer's sentence; two epochs; 49,603 of 87,599 training "
-        "questions, 34,191 of them rebuilt; 10,565 of 10,570 dev questions",
-    )
+    squad = gpu.columns["SQuAD"].changed(**SQUAD_PART)
     columns = (
-        gpu.columns["MNLI-m"].changed(
-            task="mnli",
-            data_dir="glue_data",
-            task_options={"train_file": "train_subset.tsv.gz"},
-            note="15,083 of 392,702 training pairs; the official matched dev set",
-        ),
+        gpu.columns["MNLI-m"].changed(**MNLI_PART),
         gpu.columns["QNLI"].changed(
             task_options={"train_file": "train_rebuilt2.tsv.gz"},
             note="30,044 training pairs, rebuilt of SQuAD's questions; the official dev set",

@@ -57,14 +57,11 @@ def get_config(scale: str = "smoke") -> Ablation:
     return Ablation(
         name="table6",
         title="Effect of model size",
-        variants=(
-            *variants,
-            Variant("random", variants[-1].pretrain, chosen.pretrain_seeds, random_init=True),
-        ),
+        variants=(*variants, Variant.random(variants[-1].pretrain, chosen.pretrain_seeds)),
         columns=(PERPLEXITY, *columns),
         rows=(
             *(Row(label, label, paper_row=label if scale == "paper" else "") for label in labels),
-            Row(f"{largest}, random initialisation", "random", reference=True),
+            Row.random(f"{largest}, random initialisation"),
         ),
         claims=(
             Claim(

@@ -83,15 +83,9 @@ def get_config(scale: str = "smoke") -> Ablation:
     return Ablation(
         name="table8",
         title="Effect of the masking procedure (mask / same / random)",
-        variants=(
-            *variants,
-            Variant("random", variants[0].pretrain, variants[0].seeds, random_init=True),
-        ),
+        variants=(*variants, Variant.random(variants[0].pretrain, variants[0].seeds)),
         columns=(HELDOUT_LOSS, *tuned, *frozen),
-        rows=(
-            *(Row(name, name, paper_row=name) for name in RATES),
-            Row("random initialisation", "random", reference=True),
-        ),
+        rows=(*(Row(name, name, paper_row=name) for name in RATES), Row.random()),
         claims=_asked(
             Claim(
                 "robust",

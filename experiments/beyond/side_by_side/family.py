@@ -51,12 +51,12 @@ def get_config(scale: str = "smoke") -> Ablation:
         title="BERT and its successors at equal compute",
         variants=(
             *(Variant(name, config, seeds) for name, config in rows.items()),
-            Variant("random", bert, seeds, random_init=True),
+            Variant.random(bert, seeds),
         ),
         columns=columns,
         rows=(
             *(Row(name, name) for name in rows),
-            Row("random initialisation", "random", reference=True),
+            Row.random(),
         ),
         claims=_claims([c.label for c in columns if c.finetune]),
         **chosen.fields() | {"records": (*chosen.records, *_other_records(chosen))},

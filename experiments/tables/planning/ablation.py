@@ -103,6 +103,11 @@ class Variant:
                 "seeds; give one for each"
             )
 
+    @classmethod
+    def random(cls, pretrain: PretrainConfig, seeds: tuple[int, ...]) -> "Variant":
+        """Return the models of `Row.random`."""
+        return cls("random", pretrain, seeds, random_init=True)
+
 
 @dataclasses.dataclass(frozen=True)
 class Question:
@@ -203,6 +208,11 @@ class Row:
     snapshot: int = 0
     paper_row: str = ""
     reference: bool = False
+
+    @classmethod
+    def random(cls, label: str = "random initialisation") -> "Row":
+        """Return the row of models with random weights, a yardstick of the others."""
+        return cls(label, "random", reference=True)
 
 
 @dataclasses.dataclass(frozen=True)

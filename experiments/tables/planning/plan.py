@@ -274,38 +274,11 @@ class _Planner:
             changes["task_options"] = {**options, "folds": column.folds, "fold": fold}
         config = replaced(column.finetune, **changes)
         config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
-        if config.data_dir.startswith("@"):
-            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in this key
-        else:
-            digest, train, dev = task_digest(config)
-            if column.label not in self.data:
-                if column.folds:
-                    example_scores.check_folds(read_task(config)[0], column.metric)
-                self.look(column, config)
-        train = min(train, config.max_train_examples or train)
-        dev = min(dev, config.max_dev_examples or dev)
-        self.data[column.label] = train, dev
+        digest, train, dev = self._examples(column, config)
         exported = any(
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
-        if not variant.pretrain:
-            model = checkpoints.resolve_package(variant.checkpoint)
-            config = dataclasses.replace(config, model=model)
-        source = initialization.of(config)
-        if variant.learnt:
-            name, *_ = source.corpus_cell(variant.learnt, pretrain_seed, True)
-            config = source.given(config, {"learnt": f"@{name}"})
-        if variant.random_init:
-            config = dataclasses.replace(
-                config,
-                bert=variant.pretrain.bert,
-                initial_seed=pretrain_seed,
-                vocab=self.vocab,
-                do_lower_case=self.ablation.corpus.do_lower_case,
-            )
-        elif variant.pretrain:
-            model = _model(self.models[variant.name, pretrain_seed], row)
-            config = source.given(config, {"model": model})
+        config, source = self._with_start(config, row, variant, pretrain_seed)
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or checkpoints.shape(config.model)
         config = dataclasses.replace(config, save_model=exported)
@@ -338,6 +311,42 @@ class _Planner:
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
             round=pretrain_seed,
         )
+
+    def _examples(self, column, config) -> tuple[str, int, int]:
+        """Return (digest, training examples, dev examples) of a column's task."""
+        if config.data_dir.startswith("@"):
+            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in this key
+        else:
+            digest, train, dev = task_digest(config)
+            if column.label not in self.data:
+                if column.folds:
+                    example_scores.check_folds(read_task(config)[0], column.metric)
+                self.look(column, config)
+        train = min(train, config.max_train_examples or train)
+        dev = min(dev, config.max_dev_examples or dev)
+        self.data[column.label] = train, dev
+        return digest, train, dev
+
+    def _with_start(self, config, row, variant, seed) -> tuple[FinetuneConfig, Any]:
+        """Return (`config` with the model of a variant's pre-training seed, its ModelSource)."""
+        if not variant.pretrain:
+            model = checkpoints.resolve_package(variant.checkpoint)
+            config = dataclasses.replace(config, model=model)
+        source = initialization.of(config)
+        if variant.learnt:
+            name, *_ = source.corpus_cell(variant.learnt, seed, True)
+            config = source.given(config, {"learnt": f"@{name}"})
+        if variant.random_init:
+            config = dataclasses.replace(
+                config,
+                bert=variant.pretrain.bert,
+                initial_seed=seed,
+                vocab=self.vocab,
+                do_lower_case=self.ablation.corpus.do_lower_case,
+            )
+        elif variant.pretrain:
+            config = source.given(config, {"model": _model(self.models[variant.name, seed], row)})
+        return config, source
 
     def _task_folder(self, folder: str) -> str:
         if folder.startswith("@"):
