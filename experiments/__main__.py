@@ -12,7 +12,7 @@ from pathlib import Path
 
 from data_prep.jobs import commands
 from official_bert.common.errors import UserError
-from official_bert.extension import places
+from official_bert.extension import object_paths
 
 _OWN = {
     module.rpartition(".")[2]: module
@@ -39,7 +39,7 @@ _OWN = {
 
 def modules() -> dict[str, str]:
     """Return {command: module}, the commands of extensions last."""
-    added = places("commands")
+    added = object_paths("commands")
     return _OWN | {name: place.partition(":")[0] for name, place in added.items()}
 
 

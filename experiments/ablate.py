@@ -115,7 +115,7 @@ def run_together(
         for line in distinct:
             say(f"  the runs of this table differ: {line}")
         if strict:
-            origins.check(distinct)
+            origins.refuse_warnings(distinct)
         try:
             configured = max(ablation.workers for ablation, _, _ in tables)
             grid.run(

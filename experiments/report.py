@@ -59,7 +59,7 @@ def rejudge(
     path = local_path(workdir) / "results.json"
     results = read(path)
     if strict:
-        origins.check(origins.warnings(results.made_by))
+        origins.refuse_warnings(origins.warnings(results.made_by))
     runs = archives.runs(results, path.parent / archives.FOLDER)
     claims = tuple(verdict.claim for verdict in results.verdicts)
     if ask:

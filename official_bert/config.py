@@ -113,7 +113,7 @@ class BertConfig:
     @classmethod
     def config_class(cls, fields: dict[str, Any]) -> "type[BertConfig]":
         """Return the subclass that fields mark, or this class where they mark none."""
-        return _kind_of(cls, fields)
+        return _marked_class(cls, fields)
 
     @staticmethod
     def of_google(fields: dict[str, Any]) -> dict[str, Any]:
@@ -222,13 +222,13 @@ class BertConfig:
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        kind = cls.config_class(fields)
-        own = {field.name for field in dataclasses.fields(kind)}
+        marked = cls.config_class(fields)
+        own = {field.name for field in dataclasses.fields(marked)}
         others = {name for name in fields.keys() - own if name in names("configs")}
         fields = {name: value for name, value in fields.items() if name not in others}
-        fields = fields_of(kind, fields, source)
+        fields = fields_of(marked, fields, source)
         try:
-            return kind(**fields)
+            return marked(**fields)
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
 
@@ -311,31 +311,31 @@ def named_config(name: str, **overrides: Any) -> BertConfig:
     return BertConfig.from_dict({**size, **overrides}, source=f"named_config({name!r})")
 
 
-def _usual(kind: type[BertConfig]) -> dict[str, Any]:
+def _usual(cls: type[BertConfig]) -> dict[str, Any]:
     """Return the value of each field that a file leaves out.
 
     That is "absent" of the field's metadata, or the default in the class that first has the field.
     """
     usual: dict[str, Any] = {}
-    for one in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
+    for one in filter(dataclasses.is_dataclass, reversed(cls.__mro__)):
         for field in dataclasses.fields(one):
             usual.setdefault(field.name, field.metadata.get("absent", field.default))
     return usual
 
 
-def _kind_of(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertConfig]:
+def _marked_class(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertConfig]:
     """Return the class that the fields or the direction mark; of several, the most derived."""
-    kinds, marks = {cls}, names("configs")
+    classes, marks = {cls}, names("configs")
     for name, value in fields.items():
         if name in marks:
-            kind = find("configs", name)
-            if not issubclass(kind, BertConfig):  # marks an encoder that is not a Transformer
+            marker = find("configs", name)
+            if not issubclass(marker, BertConfig):  # marks an encoder that is not a Transformer
                 continue
-            usual = _usual(kind)[name]
-            kinds |= {kind} if value != usual or type(value) is not type(usual) else set()
+            usual = _usual(marker)[name]
+            classes |= {marker} if value != usual or type(value) is not type(usual) else set()
     direction = fields.get("attention_direction")
-    kinds |= {find("configs", direction)} if direction in marks else set()
-    return max(kinds, key=lambda kind: len(kind.__mro__))
+    classes |= {find("configs", direction)} if direction in marks else set()
+    return max(classes, key=lambda one: len(one.__mro__))
 
 
 _IGNORED_FIELDS = frozenset(

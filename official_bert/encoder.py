@@ -30,7 +30,7 @@ class BertEncoder(keras.Model):
       remat: recompute the activations of each block in the backward pass instead of keeping them.
         Memory for activations falls from all blocks' to one block's, for about a third more work.
       seed: seed of the initial weights and, where a call gives none, of dropout; None draws one.
-      kind: makes the parts in place of the configuration's `Transformer`; it is not saved.
+      transformer: makes the parts in place of the configuration's `Transformer`; it is not saved.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class BertEncoder(keras.Model):
         config: BertConfig,
         remat: bool = False,
         seed: int | None = None,
-        kind: Transformer | None = None,
+        transformer: Transformer | None = None,
         **kwargs,
     ):
         super().__init__(**{"name": "encoder", **kwargs})
@@ -49,16 +49,17 @@ class BertEncoder(keras.Model):
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
-        self.kind = kind or load(config.parts)(config)
+        self.transformer = transformer or load(config.parts)(config)
         policy = self.dtype_policy
         with keras.name_scope(self.name):
-            self.embeddings = self.kind.embeddings(initializer, dtype=policy, name="embeddings")
+            made = self.transformer
+            self.embeddings = made.embeddings(initializer, dtype=policy, name="embeddings")
             self.blocks = [
-                self.kind.block(i, initializer, dtype=policy, name=f"layer_{i}")
+                made.block(i, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
-            self.last_norm = self.kind.last_norm(dtype=policy, name="last_norm")
-            self.pooler = self.kind.pooler(initializer, dtype=policy, name="pooler")
+            self.last_norm = made.last_norm(dtype=policy, name="last_norm")
+            self.pooler = made.pooler(initializer, dtype=policy, name="pooler")
         self.built = True
 
     def call(self, inputs, training=False, seed=None, return_attention=False):
@@ -94,8 +95,8 @@ class BertEncoder(keras.Model):
         input_mask = ops.cast(inputs["input_mask"], "int32")
         segment_ids = ops.cast(inputs["segment_ids"], "int32")
 
-        x = self.kind.widened(self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0)))
-        bias = self.kind.attention_bias(input_mask, x.dtype)
+        x = self.transformer.widened(self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0)))
+        bias = self.transformer.attention_bias(input_mask, x.dtype)
         hidden_states, attention_scores = [x], []
         for i in range(self.config.num_hidden_layers):
             block = self.block_of(i)
@@ -149,7 +150,7 @@ class BertEncoder(keras.Model):
         That is [CLS], the first. In a left-to-right model [CLS] has seen only itself, so it is the
         last real token there, the final [SEP].
         """
-        return self.kind.summary(sequence, input_mask)
+        return self.transformer.summary(sequence, input_mask)
 
     @property
     def parts(self) -> dict[str, keras.layers.Layer]:

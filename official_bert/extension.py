@@ -103,14 +103,14 @@ def extensions() -> tuple[Extension, ...]:
     return tuple(found)
 
 
-def places(kind: str) -> dict[str, str]:
+def object_paths(kind: str) -> dict[str, str]:
     """Return {name: "module:object"} of a kind, a field of `Extension`; imports none of them."""
     return {name: at for one in extensions() for name, at in getattr(one, kind).items()}
 
 
 def names(kind: str) -> list[str]:
     """Return the names of a kind; imports none of what they name."""
-    return list(places(kind))
+    return list(object_paths(kind))
 
 
 def find(kind: str, name: str, own: Mapping[str, Any] = _NONE, source: str = "") -> Any:
@@ -125,12 +125,12 @@ def find(kind: str, name: str, own: Mapping[str, Any] = _NONE, source: str = "")
     Raises:
       UserError: nobody gives that name; the message lists all and the nearest.
     """
-    check(kind, name, own, source)
-    at = own[name] if name in own else places(kind)[name]
+    check_name(kind, name, own, source)
+    at = own[name] if name in own else object_paths(kind)[name]
     return load(at) if isinstance(at, str) else at
 
 
-def check(kind: str, name: str, own: Iterable[str] = (), source: str = "") -> None:
+def check_name(kind: str, name: str, own: Iterable[str] = (), source: str = "") -> None:
     """Check a name as `find` does, without importing what it stands for.
 
     Raises:
@@ -145,12 +145,12 @@ def check(kind: str, name: str, own: Iterable[str] = (), source: str = "") -> No
             raise UserError(f"{error}{near}") from None
 
 
-def found(kind: str) -> Iterator[tuple[str, Any]]:
+def load_all(kind: str) -> Iterator[tuple[str, Any]]:
     """Yield (name, object) of all extensions.
 
     This imports them, so it is only for places where no text names one.
     """
-    yield from ((name, load(place)) for name, place in places(kind).items())
+    yield from ((name, load(place)) for name, place in object_paths(kind).items())
 
 
 def load(place: str) -> Any:

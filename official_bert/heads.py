@@ -43,13 +43,13 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Raises:
       UserError: there is no such head.
     """
-    own = {kind.kind: kind for kind in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
-    name, kind = head["head"], _marked(head)
-    if kind is None:
-        kind = own[name] if name in own else find("heads", name, own).kind(head)
+    own = {cls.kind: cls for cls in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
+    name, cls = head["head"], _marked(head)
+    if cls is None:
+        cls = own[name] if name in own else find("heads", name, own).kind(head)
     if name not in own:
         options.pop("bilstm", None)
-    return kind(encoder, **{n: head[n] for n in kind.options if n in head}, **options)
+    return cls(encoder, **{n: head[n] for n in cls.options if n in head}, **options)
 
 
 def _marked(fields: dict) -> Any:
@@ -176,8 +176,8 @@ class FineTuned(ModelWithLosses):
     def from_config(cls, config):
         # False is an option's default. A file may hold false options that this version has not.
         config = {n: v for n, v in config.items() if v or n in ("seed", "trainable")}
-        kind = _marked(config) or cls
-        return super(FineTuned, kind).from_config(config)
+        marked = _marked(config) or cls
+        return super(FineTuned, marked).from_config(config)
 
 
 @keras.saving.register_keras_serializable("official_bert")

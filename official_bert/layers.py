@@ -228,7 +228,7 @@ class Transformer:
     def pooler(self, initializer, activation="tanh", **kwargs):
         """Return the dense layer on the summary token's vector, or None."""
         width, policy = self.config.hidden_size, kwargs["dtype"]
-        options = {"kind": keras.layers.Dense, "activation": activation}
+        options = {"cls": keras.layers.Dense, "activation": activation}
         return dense(width, width, initializer, policy, kwargs["name"], **options)
 
     def widened(self, x):
@@ -354,8 +354,8 @@ def activation(config: BertConfig):
     return functools.partial(ops.gelu, approximate=config.gelu_form == "tanh")
 
 
-def dense(inputs, outputs, initializer, policy, name, kind=Dense, **options):
-    """Return a dense layer with its weights; `kind` is this project's class, or Keras'."""
-    layer = kind(outputs, kernel_initializer=initializer, dtype=policy, name=name, **options)
+def dense(inputs, outputs, initializer, policy, name, cls=Dense, **options):
+    """Return a dense layer with its weights; `cls` is this project's class, or Keras'."""
+    layer = cls(outputs, kernel_initializer=initializer, dtype=policy, name=name, **options)
     layer.build((None, inputs))
     return layer

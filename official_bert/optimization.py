@@ -212,8 +212,8 @@ class BertAdamW(keras.optimizers.Optimizer):
         known = cls().get_config()
         config = {n: v for n, v in config.items() if v or n in known}
         marks = [name for name in config if name in names("optimizers")]
-        kind = find("optimizers", marks[0]) if marks else cls
-        return super(BertAdamW, kind).from_config(config, custom_objects)
+        made = find("optimizers", marks[0]) if marks else cls
+        return super(BertAdamW, made).from_config(config, custom_objects)
 
     def _slot(self, variable, name):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
@@ -251,8 +251,8 @@ SCHEDULES = {"linear": WarmupLinearDecay}
 def optimizer(name: str, **options):
     """Return the optimiser with a name in `OPTIMIZERS`, or an extension's if an option marks it."""
     marks = [option for option in options if option in names("optimizers")]
-    kind = find("optimizers", marks[0]) if marks else OPTIMIZERS[name]
-    return kind(**options)
+    cls = find("optimizers", marks[0]) if marks else OPTIMIZERS[name]
+    return cls(**options)
 
 
 def is_decayed(variable) -> bool:

@@ -111,8 +111,8 @@ class BertPretrainer(ModelWithLosses):
     def input_specs(self):
         specs = input_specs(2)
         for name in sorted({name for one in self.objectives for name in one.needs} - {*specs}):
-            kind = "float32" if name.endswith("_weights") else "int32"
-            specs[name] = keras.InputSpec(dtype=kind, shape=(None, None), name=name)
+            dtype = "float32" if name.endswith("_weights") else "int32"
+            specs[name] = keras.InputSpec(dtype=dtype, shape=(None, None), name=name)
         return specs
 
     def kept(self):

@@ -5,7 +5,7 @@ from official_bert.extension import names
 POOLINGS = ("mean", "max", "first_last")
 
 
-def of_tokens() -> list[str]:
+def token_pooling_fields() -> list[str]:
     """Return the fields of `model.json` with which a classifier reads all tokens' vectors."""
     return ["mean_pooling", *names("heads")]
 

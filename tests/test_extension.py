@@ -42,7 +42,7 @@ def test_what_a_name_stands_for_is_imported_when_it_is_asked_for(some):
     assert extension.find("tasks", "own", {"own": "json:loads"})("2") == 2
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         extension.find("tasks", "absent")
-    assert dict(extension.found("heads")) == {}
+    assert dict(extension.load_all("heads")) == {}
 
 
 def test_unknown_names_are_told_with_all_names_and_the_nearest(some):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 
 
-class Later:
+class ClassStandIn:
     """Stands for a class that is not imported yet; Keras calls its `from_config`."""
 
     def __init__(self, name: str, get_class: Callable[[], type]):
@@ -36,7 +36,7 @@ def register_later(names, get_class: Callable[[str], type]) -> None:
     def register():
         registered = sys.modules["keras"].saving.get_custom_objects()
         for name in names():
-            stand_in = Later(name, lambda name=name: get_class(name))
+            stand_in = ClassStandIn(name, lambda name=name: get_class(name))
             registered.setdefault(f"official_bert>{name}", stand_in)
 
     if "keras" in sys.modules:

@@ -18,7 +18,7 @@ from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
 from official_bert.extension import names
-from official_bert.window_pooling import of_tokens
+from official_bert.window_pooling import token_pooling_fields
 
 _LEFT_OUT = (
     (r"(^|/)beta[12]_power", "optimiser slots"),
@@ -100,7 +100,7 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
-    more = any(own.get(name) for name in ("bilstm", "windows", *of_tokens()))
+    more = any(own.get(name) for name in ("bilstm", "windows", *token_pooling_fields()))
     if head in FINE_TUNED and FINE_TUNED[head].google is None or more:
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")

@@ -77,20 +77,20 @@ def from_backbone(
     import keras
 
     check_choice("head", head or "none", ("none", "pretraining"))
-    kind = members.backbones()[type(backbone).__name__]
+    entry = members.backbones()[type(backbone).__name__]
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), backbone.dropout)
-    fields = kind.config(lambda name: getattr(backbone, name), gelu_form)
+    fields = entry.config(lambda name: getattr(backbone, name), gelu_form)
     config = BertConfig.from_dict({**fields, **rates})
     if getattr(backbone, "num_inner_repetitions", 1) != 1:
         raise UserError(f"{where}: num_inner_repetitions {backbone.num_inner_repetitions}, not 1")
-    variables = _backbone_variables(backbone, kind)
+    variables = _backbone_variables(backbone, entry)
     source = transfer.TensorSource(
         where,
         "keras_hub",
         {name: name for name in variables},
         lambda name: keras.ops.convert_to_numpy(variables[name]),
     )
-    computed, settings = kind.computes["gelu_form"], {"head": head or "none"}
+    computed, settings = entry.computes["gelu_form"], {"head": head or "none"}
     if head == "pretraining":
         settings["objectives"] = [config.language_model, "next_sentence"]
     notes = [f"GELU in the {config.gelu_form} form (KerasHub computes {computed})"]
@@ -107,18 +107,18 @@ def to_backbone(model):
 
     encoder = getattr(model, "encoder", model)
     config = encoder.config
-    kind = members.backbone_of(config)
-    make = getattr(keras_hub.models, kind.name)
-    backbone = make(**kind.arguments(config), dropout=config.hidden_dropout_prob)
+    entry = members.backbone_of(config)
+    make = getattr(keras_hub.models, entry.name)
+    backbone = make(**entry.arguments(config), dropout=config.hidden_dropout_prob)
     tensors = transfer.extract(encoder, "none", "keras_hub")
-    if kind.one_segment and config.type_vocab_size:
+    if entry.one_segment and config.type_vocab_size:
         position = "position_embedding/embeddings"
         tensors[position] = tensors[position] + tensors["segment_embedding/embeddings"]
-    for name, variable in _backbone_variables(backbone, kind).items():
+    for name, variable in _backbone_variables(backbone, entry).items():
         if name in tensors:
             variable.assign(tensors[name].reshape(variable.shape))
         elif not name.startswith("pooled_dense/"):  # a pooler may keep random values
-            raise UserError(f"KerasHub's {kind.name} has {name}, which this encoder has not")
+            raise UserError(f"KerasHub's {entry.name} has {name}, which this encoder has not")
     return backbone
 
 
@@ -130,10 +130,10 @@ def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -
     model = model_folder.kept(model)
     backbone = to_backbone(model)
     name = type(backbone).__name__
-    kind = members.backbones()[name]
-    notes = members.remarks(kind, getattr(model, "encoder", model).config)
+    entry = members.backbones()[name]
+    notes = members.remarks(entry, getattr(model, "encoder", model).config)
     try:
-        tokenizer = as_own(tokenizer, kind.pieces, f"KerasHub's {name}")
+        tokenizer = as_own(tokenizer, entry.pieces, f"KerasHub's {name}")
     except UserError as error:
         notes.append(f"no tokeniser was written: {error}")
         tokenizer = None
@@ -142,10 +142,10 @@ def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -
     with atomic_folder(folder, overwrite, size) as temporary:
         backbone.save_to_preset(str(temporary))
         if tokenizer is not None:
-            theirs = _their_tokenizer(tokenizer, kind)
+            theirs = _their_tokenizer(tokenizer, entry)
             theirs.save_to_preset(str(temporary))
-    if tokenizer is not None and kind.note:
-        notes.append(kind.note)
+    if tokenizer is not None and entry.note:
+        notes.append(entry.note)
     head, _ = model_folder.describe(model)
     if head != "none":
         notes.append(f"left out, a backbone has no head: the {head} head")
@@ -166,8 +166,8 @@ def preset_names() -> list[str]:
     names: set[str] = set()
     for place in (spec and spec.submodule_search_locations) or ():
         for name in members.backbones():
-            kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Backbone")).lower()
-            path = Path(place, "src", "models", kind, f"{kind}_presets.py")
+            package = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Backbone")).lower()
+            path = Path(place, "src", "models", package, f"{package}_presets.py")
             for node in ast.parse(path.read_text("utf-8")).body if path.is_file() else ():
                 if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
                     names |= {ast.literal_eval(key) for key in node.value.keys if key}
@@ -181,11 +181,11 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
     """
     path, weights = folder / "config.json", folder / "model.weights.h5"
     fields = _object_of(path, *members.backbones())
-    kind, shape = members.backbones()[fields["class_name"]], field(fields, "config", dict, path)
+    entry, shape = members.backbones()[fields["class_name"]], field(fields, "config", dict, path)
     tokenizer = folder / _TOKENIZER
     if tokenizer.exists():
-        _object_of(tokenizer, kind.tokenizer)
-    numbers = kind.config(lambda name: field(shape, name, int, f"{path}: config"))
+        _object_of(tokenizer, entry.tokenizer)
+    numbers = entry.config(lambda name: field(shape, name, int, f"{path}: config"))
     config = BertConfig.from_dict(numbers, source=str(path))
     if not weights.is_file():
         raise UserError(f"{weights}: missing; a preset needs its weights")
@@ -205,7 +205,7 @@ def _object_of(path: Path, *expected: str) -> dict:
     return fields
 
 
-def _backbone_variables(backbone, kind: Backbone) -> dict:
+def _backbone_variables(backbone, entry: Backbone) -> dict:
     # A name scope around the backbone's construction shows in the paths: keep what the table knows.
     starts = (
         "token_embedding/",
@@ -219,20 +219,20 @@ def _backbone_variables(backbone, kind: Backbone) -> dict:
     named = {}
     for variable in backbone.weights:
         path = variable.path
-        for theirs, ours in kind.renames:
+        for theirs, ours in entry.renames:
             path = re.sub(theirs, ours, path)
         start = max((path.rindex(start) for start in starts if start in path), default=0)
         named[path[start:]] = variable
     return named
 
 
-def _their_tokenizer(tokenizer: Tokenizer, kind: Backbone):
+def _their_tokenizer(tokenizer: Tokenizer, entry: Backbone):
     """Return KerasHub's tokeniser of that kind, with our tokeniser's vocabulary."""
     import keras_hub
 
-    make = getattr(keras_hub.models, kind.tokenizer)
-    if kind.tokenizer_to:
-        return kind.tokenizer_to(make, tokenizer)
+    make = getattr(keras_hub.models, entry.tokenizer)
+    if entry.tokenizer_to:
+        return entry.tokenizer_to(make, tokenizer)
     return make(
         vocabulary=tokenizer.vocab,
         lowercase=tokenizer.do_lower_case,

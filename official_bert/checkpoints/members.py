@@ -6,7 +6,7 @@ BERT is described here, a successor in its folder (`official_bert.extension`).
 from official_bert.checkpoints.member import Backbone, Member
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.extension import find, found, names
+from official_bert.extension import find, load_all, names
 
 _BERT = Member()
 
@@ -27,7 +27,7 @@ def member(model_type: str) -> Member:
 
 def members() -> list[Member]:
     """Return BERT and all successors."""
-    return [_BERT, *(one for _, one in found("members"))]
+    return [_BERT, *(one for _, one in load_all("members"))]
 
 
 def pretraining_parts() -> set[str]:

@@ -24,9 +24,9 @@ from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import PROBLEMS, BertConfig
-from official_bert.extension import check, find, names
+from official_bert.extension import check_name, find, names
 from official_bert.objectives import parse_spec
-from official_bert.window_pooling import POOLINGS, of_tokens
+from official_bert.window_pooling import POOLINGS, token_pooling_fields
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
@@ -223,13 +223,13 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """
     path = embedded.find(folder) / MODEL_FILE
     settings = read_json(path, missing=f"is {folder} a model folder?{of_run(folder)}")
-    check("heads", settings.get("head"), HEADS, str(path))
+    check_name("heads", settings.get("head"), HEADS, str(path))
     if settings["head"] == "classification":
         settings.setdefault("problem", "single_label")
         check_choice("problem", settings.get("problem"), PROBLEMS, str(path))
         if settings.get("windows", "") != "":
             check_choice("windows", settings.get("windows"), POOLINGS, str(path))
-        for name in settings.keys() & set(of_tokens()):
+        for name in settings.keys() & set(token_pooling_fields()):
             field(settings, name, bool, path)
     if settings["head"] in ("classification", "tagging"):
         count = _positive(path, settings, "num_labels")
@@ -334,8 +334,8 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     from official_bert.tokenization.reference import Rules
 
     settings = {"tokenizer": _FIRST_KIND, **settings}
-    kind = tokenizer_class(settings["tokenizer"], str(folder / MODEL_FILE))
-    lower, path = settings.get("do_lower_case"), folder / kind.file_name
+    cls = tokenizer_class(settings["tokenizer"], str(folder / MODEL_FILE))
+    lower, path = settings.get("do_lower_case"), folder / cls.file_name
     if lower is None and not path.exists():
         return None  # saved without a vocabulary
     if not path.is_file():

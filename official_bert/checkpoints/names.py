@@ -130,11 +130,11 @@ def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
 def rows_of(model, head: str) -> list[Names]:
     """Return the rows of the table for the variables that a model has.
 
-    Variables that BERT has not are named by the encoder's kind and by each objective.
+    Variables that BERT has not are named by the transformer and by each objective.
     """
     encoder = getattr(model, "encoder", model)
     rows = variable_names(encoder.config.num_blocks, head)
-    rows += _rows("encoder", *encoder.kind.names)
+    rows += _rows("encoder", *encoder.transformer.names)
     for one in getattr(model, "objectives", ()):
         rows += _rows(one.name, *one.names)
     variables = named_variables(model)

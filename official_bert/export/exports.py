@@ -59,7 +59,7 @@ def check_precision(format: str, precision: str) -> None:
     check_choice("precision", precision, PRECISIONS[format], format)
 
 
-def plan(loaded, source: str, format: str, head: str | None = None, **settings):
+def resolve_export(loaded, source: str, format: str, head: str | None = None, **settings):
     """Return (head, `ServingSettings`) of an export, without looking at weights.
 
     Raises:

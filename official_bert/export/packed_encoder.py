@@ -16,7 +16,7 @@ from official_bert.export.answers import Answers
 from official_bert.layers import attention_bias
 from official_bert.tokenization.graph.in_graph_packing import (
     Packed,
-    Rows,
+    PackedRows,
     longest,
     positions_in_rows,
 )
@@ -78,14 +78,14 @@ class PackedEncoder(tf.Module):
 
         def step(i, done):
             tokens = group(i)
-            return i + 1, done.write(i, read(self.hidden_states(tokens, Rows(tokens))))
+            return i + 1, done.write(i, read(self.hidden_states(tokens, PackedRows(tokens))))
 
         _, done = tf.while_loop(
             lambda i, _: i < count, step, [tf.constant(0), done], parallel_iterations=1
         )
         return tf.gather(done.concat(), places)
 
-    def hidden_states(self, packed: Packed, rows: Rows) -> list[tf.Tensor]:
+    def hidden_states(self, packed: Packed, rows: PackedRows) -> list[tf.Tensor]:
         """Return the `num_hidden_layers` + 1 states of all tokens at once, float32 [N, H] each."""
         x = tf.cast(tf.gather(self.word_embeddings, packed.ids), tf.float32)
         if self.segment_embeddings is not None:
@@ -196,7 +196,7 @@ class _Block(tf.Module):
         self.output = PackedDense(block.output_dense, dtype, "output")
         self.output_norm = Norm(block.output_norm)
 
-    def __call__(self, x, rows: Rows, bias):
+    def __call__(self, x, rows: PackedRows, bias):
         """Map [N, H] -> [N, H]; `bias` broadcasts to [B, A, L, L]."""
         x = self.attention_norm(x + tf.cast(self._attend(x, rows, bias), tf.float32))
         inner = self.activation(self.intermediate(x))
@@ -266,12 +266,12 @@ class PackedAnswers(Answers):
             bilstm = self.model.bilstm.variables if self.model.bilstm else []
             self.parts += [self._scores, *(weight.value for weight in bilstm)]
 
-    def answer_packed(self, packed: Packed, **more) -> tuple[dict, Rows]:
+    def answer_packed(self, packed: Packed, **more) -> tuple[dict, PackedRows]:
         """Return the outputs, and the `Rows` of the tokens.
 
         `more` holds further entries of `answer`'s `rows`.
         """
-        rows = Rows(packed)
+        rows = PackedRows(packed)
         encoded = self._encode_packed(packed, rows)
         return self.answer({"input_mask": tf.cast(rows.mask, tf.int32), **more}, encoded), rows
 

@@ -62,7 +62,7 @@ def export(
     import tensorflow as tf
 
     loaded, source = exports.load(model_folder)
-    head, settings, target = plan(loaded, source, output, head, version, **settings)
+    head, settings, target = resolve_export(loaded, source, output, head, version, **settings)
     with (
         atomic_folder(target, overwrite, size_of(loaded.model)) as folder,
         scratch() as assets,
@@ -91,7 +91,7 @@ def in_memory(loaded, head: str, settings: ServingSettings):
     from official_bert.export.tokenizer_layer import in_graph_tokenizer
 
     settings.check_for(head, loaded)
-    kinds = (
+    classes = (
         served_model.ServedClassifier,
         span.ServedSpan,
         tagging.ServedTagger,
@@ -100,17 +100,17 @@ def in_memory(loaded, head: str, settings: ServingSettings):
         served_model.ServedEmbedding,
         served_model.ServedFeatures,
     )
-    kind = find("served", head, {kind.kind: kind for kind in kinds})
-    return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
+    cls = find("served", head, {cls.head: cls for cls in classes})
+    return cls(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
 
 
-def plan(loaded, source, output, head=None, version=1, **settings):
+def resolve_export(loaded, source, output, head=None, version=1, **settings):
     """Return (head, `ServingSettings`, path) of an export, without looking at weights.
 
     Raises:
       UserError: as for `export`.
     """
-    head, settings = exports.plan(loaded, source, "saved_model", head, **settings)
+    head, settings = exports.resolve_export(loaded, source, "saved_model", head, **settings)
     if version < 1:
         raise UserError(f"version must be a positive number, not {version}")
     return head, settings, Path(output) / str(version)

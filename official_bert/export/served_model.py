@@ -26,12 +26,12 @@ class ServedModel(tf.Module):
       settings: lengths, labels and so on.
     """
 
-    kind = ""
+    head = ""
     text_inputs: dict[str, list] = {"text": [None]}
     ids_rank = 2  # of the inputs of the `token_ids` signature
 
     def __init__(self, loaded, tokenizer, settings: ServingSettings):
-        super().__init__(name=self.kind)
+        super().__init__(name=self.head)
         # tf.Module would track the tokeniser and save its functions too; plain functions hide it.
         # The first maps strings [B] to ragged int32 ids [B, (tokens)]; the second returns `Pieces`.
         self.tokenize = lambda texts: tokenizer(texts)
@@ -45,7 +45,7 @@ class ServedModel(tf.Module):
 
     def computed(self, loaded):
         """Return the `Answers` to compute with, which hold copies of the weights."""
-        return PackedAnswers(loaded, self.kind, self.settings, self.settings.precision)
+        return PackedAnswers(loaded, self.head, self.settings, self.settings.precision)
 
     def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
         """Answer strings; bytes that are not UTF-8 are dropped.
@@ -110,7 +110,7 @@ class ServedClassifier(ServedModel):
     windows, and takes token ids [B, W, L]; a window whose mask is zero does not count.
     """
 
-    kind = "classification"
+    head = "classification"
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
@@ -172,7 +172,7 @@ class ServedMultipleChoice(ServedModel):
     is the whole second text, such as a started sentence with one of its endings.
     """
 
-    kind = "multiple_choice"
+    head = "multiple_choice"
     text_inputs = {"context": [None], "choices": [None, None]}
     ids_rank = 3  # [B, C, L]
 
@@ -203,7 +203,7 @@ class ServedEmbedding(ServedModel):
     sentence-transformers does.
     """
 
-    kind = "embedding"
+    head = "embedding"
 
 
 class ServedFeatures(ServedModel):
@@ -214,13 +214,13 @@ class ServedFeatures(ServedModel):
     padding, and `truncated` bool [B].
     """
 
-    kind = "features"
+    head = "features"
 
     def _answer_texts(self, text):
         ids, starts, ends = self.tokenize_with_offsets(text)
         packed, cut = self.pack_texts([ids])
         answer = {**self.answer_ids(packed), "truncated": cut}
-        rows = packing.Rows(packed)
+        rows = packing.PackedRows(packed)
         for name, values in (("start", starts), ("end", ends)):
             kept = tf.minimum(packing.token_counts(values), self.settings.max_seq_length - 2)
             values = packing.cut(values, kept, self.settings.truncation)
@@ -248,7 +248,7 @@ class ServedMaskedWords(ServedModel):
     with "##" continues the one before it.
     """
 
-    kind = "masked_words"
+    head = "masked_words"
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)

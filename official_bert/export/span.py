@@ -23,7 +23,7 @@ class ServedSpan(ServedModel):
     windows.
     """
 
-    kind = "span"
+    head = "span"
     text_inputs = {"question": [None], "context": [None]}
 
     def _answer_texts(self, question, context):

@@ -27,7 +27,7 @@ class ServedTagger(ServedModel):
     filled up with "", -> `labels`, `probabilities` [B, M].
     """
 
-    kind = "tagging"
+    head = "tagging"
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)

@@ -13,7 +13,7 @@ from typing import Any
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
 from official_bert.config import BertConfig
-from official_bert.extension import check, find
+from official_bert.extension import check_name, find
 
 Spec = str | dict[str, Any]
 BERT = ("masked_lm", "next_sentence")  # section 3.1
@@ -32,7 +32,7 @@ def parse_spec(written: Spec, source: str = "objectives") -> tuple[str, dict[str
     """
     options = dict(written) if isinstance(written, dict) else {"name": written}
     name = options.pop("name", None)
-    check("objectives", name, OBJECTIVES, source)
+    check_name("objectives", name, OBJECTIVES, source)
     return name, options
 
 
@@ -68,5 +68,5 @@ def objective(written):
     if not isinstance(written, str | dict):
         return written
     name, options = parse_spec(written)
-    kind = find("objectives", name, OBJECTIVES)
-    return kind(**fields_of(kind, options, f"objective {name}"))
+    cls = find("objectives", name, OBJECTIVES)
+    return cls(**fields_of(cls, options, f"objective {name}"))

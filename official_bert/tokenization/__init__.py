@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from official_bert.common.json_files import read_json
-from official_bert.extension import find, found
+from official_bert.extension import find, load_all
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 from official_bert.tokenization.tokenizer import BertTokenizer
@@ -31,7 +31,7 @@ __all__ = [
     "write_vocab",
 ]
 
-_OWN = {kind.kind: kind for kind in (BertTokenizer, ForeignTokenizer)}
+_OWN = {cls.kind: cls for cls in (BertTokenizer, ForeignTokenizer)}
 
 
 def tokenizer_class(name: str, source: str = "") -> type[Tokenizer]:
@@ -64,8 +64,8 @@ def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules)
     if path.suffix not in (".json", ".model"):
         return BertTokenizer(path, do_lower_case, **rules)
     contents = read_json(path) if path.suffix == ".json" else {}
-    for _, kind in found("tokenizers"):
-        if tokenizer := kind.of_file(path, contents, do_lower_case):
+    for _, cls in load_all("tokenizers"):
+        if tokenizer := cls.of_file(path, contents, do_lower_case):
             return tokenizer
     return ForeignTokenizer(path)
 
@@ -81,5 +81,5 @@ def find_vocabulary(folder: str | os.PathLike, exists=os.path.exists) -> str | N
 
 
 def _file_names() -> Iterator[str]:
-    yield from (kind.file_name for kind in _OWN.values())
-    yield from (kind.file_name for _, kind in found("tokenizers"))
+    yield from (cls.file_name for cls in _OWN.values())
+    yield from (cls.file_name for _, cls in load_all("tokenizers"))

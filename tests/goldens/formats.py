@@ -119,7 +119,7 @@ def _weights(model, initial=()) -> dict:
 
 def _serving(loaded) -> str:
     try:
-        head, settings = exports.plan(loaded, "the model", "saved_model")
+        head, settings = exports.resolve_export(loaded, "the model", "saved_model")
         return json.dumps(exports.description(loaded, head, ["text"], settings), sort_keys=True)
     except ob.UserError as error:
         return str(error)

@@ -122,7 +122,7 @@ def test_texts_in_windows_equal_training(sizes, pairs, length, most, overlap, tr
 
 def test_spread_and_collect_are_inverse():
     packed = packing.of_texts([ragged([[1, 2, 3], [], [4] * 9])], SPECIALS, 32)
-    rows = packing.Rows(packed)
+    rows = packing.PackedRows(packed)
     spread = rows.spread(packed.ids)
     assert spread.shape == (3, 16)  # 11 tokens, rounded up to a multiple of eight
     assert rows.mask.numpy().sum(axis=1).tolist() == [5, 2, 11]

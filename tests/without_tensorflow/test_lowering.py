@@ -77,7 +77,7 @@ def test_every_model_objective_and_successor_has_its_steps():
     models = _models().values()
     encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
     bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
-    assert {type(e.config) for e in encoders} >= {kind for _, kind in extension.found("configs")}
+    assert {type(e.config) for e in encoders} >= {kind for _, kind in extension.load_all("configs")}
     algorithms = ("WordPiece", "BPE", "Unigram")
     assert {member_of(c, one).name for c in bert for one in algorithms} == set(known())
     trained = {type(one) for m in models for one in getattr(m, "objectives", ())}

@@ -13,7 +13,7 @@ import numpy as np
 
 from data_prep.pretraining.reading import philox, record_sets
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules, mask
-from data_prep.pretraining.reading.record_checks import SCHEMA, check, limits
+from data_prep.pretraining.reading.record_checks import SCHEMA, check_values, limits
 from data_prep.pretraining.reading.record_files import feature_lists, read_records, unpack_varints
 from data_prep.pretraining.reading.record_sets import Position, RecordSet
 from official_bert.common.errors import UserError
@@ -195,7 +195,7 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
         if (wrong := counts != wanted).any():
             raise ValueError(f"{name} has {counts[wrong.argmax()]} values, not {wanted}")
         values = values.reshape(len(rows), wanted)
-        check(name, values, bounds.get(name))
+        check_values(name, values, bounds.get(name))
         batch[name] = values.astype(kind.replace("64", "32"))
     return batch
 

@@ -47,7 +47,7 @@ def limits(records) -> dict[str, int]:
     }
 
 
-def check(name: str, values: np.ndarray, limit: int | None) -> None:
+def check_values(name: str, values: np.ndarray, limit: int | None) -> None:
     """Check the values of a feature.
 
     Raises:

@@ -45,7 +45,7 @@ class TokenLines:
         """
         Args:
           lines: the lines of the file.
-          layout: `conll_files.Layout`.
+          layout: `conll_files.TagColumns`.
           tagged: whether tags are wanted; else all tags are "".
         """
         self.name, self.lines = lines.name, [line for _, line in lines]

@@ -15,7 +15,7 @@ from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import HoldingOut
 from data_prep.tasks.tagging import conll_files
 from data_prep.tasks.tagging.conll_columns import COLUMNS
-from data_prep.tasks.tagging.conll_files import Layout, TaggedDocument
+from data_prep.tasks.tagging.conll_files import TagColumns, TaggedDocument
 from data_prep.tasks.task import Inputs, TfdsTask, head_of, label_list
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
@@ -94,7 +94,7 @@ class Conll(HoldingOut, TfdsTask):
                 f"labels: {', '.join(sorted(missing))} is missing; O, and B- and I- of each"
             )
         names = given if tag_names == "labels" else label_list(tag_names)
-        self._layout = Layout(self.column, word_column, tag_column, tuple(names))
+        self._layout = TagColumns(self.column, word_column, tag_column, tuple(names))
 
     @property
     def labels(self) -> list[str]:

@@ -79,7 +79,7 @@ class TaggedDocument:
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class TagColumns:
     """The columns of a file that a tagger needs, as far as the user gave them.
 
     Attributes:
@@ -100,7 +100,7 @@ class Layout:
         return (self.word_column,) if self.word_column else WORDS
 
 
-def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocument]:
+def read(path: str, kinds=None, layout: TagColumns | None = None) -> list[TaggedDocument]:
     """Return the documents of a file.
 
     A row of JSON or Parquet is a sentence: "tokens" (or "words"), and its tags in one of the
@@ -117,7 +117,7 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
         tag or of an unknown kind; lists of a row have different lengths; or nothing shows which
         column holds the tags.
     """
-    layout = layout or Layout()
+    layout = layout or TagColumns()
     if formats.ending(path) == "csv":
         raise UserError(
             f"{path}: words and tags are read from a token a line (blanks or tabs between columns, "
@@ -139,7 +139,7 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
     ]
 
 
-def read_test(task, path: str, kinds, layout: Layout) -> list[TaggedDocument]:
+def read_test(task, path: str, kinds, layout: TagColumns) -> list[TaggedDocument]:
     """Return the documents of a test file as `read` does; without tags where it has none.
 
     It has none where the column of tags is missing, or is "_" or "-" for every word, or an empty
@@ -165,7 +165,7 @@ def read_test(task, path: str, kinds, layout: Layout) -> list[TaggedDocument]:
     return [document for _, document in inputs(task, path, format, layout, False).rows if document]
 
 
-def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs:
+def inputs(task, path: str, format: str, layout: TagColumns, single: bool) -> Inputs:
     """Return the examples of a file, without tags, and the rows that each stands for.
 
     Documents are those of `read`, so that answers equal those that are scored.
@@ -187,7 +187,7 @@ def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs
     return Inputs(rows, found)
 
 
-def answers(rows: list[dict], prediction: dict, layout: Layout) -> list[dict]:
+def answers(rows: list[dict], prediction: dict, layout: TagColumns) -> list[dict]:
     """Return the answer to each row of an example: the part of the prediction on its sentences."""
     names = layout.words_in
     found, first = [], 0
@@ -237,7 +237,7 @@ def _words_and_tags(sentence, column):
 
 
 def _look(
-    path: str, layout: Layout, tagged: bool, format: str = "", of_tokens: bool = False
+    path: str, layout: TagColumns, tagged: bool, format: str = "", of_tokens: bool = False
 ) -> formats.Table | TokenLines:
     """Find out what a file is: rows, a token a line, or (if no tags are wanted) running text.
 
@@ -287,7 +287,7 @@ def _look(
     return table
 
 
-def _tagged_rows(table: formats.Table, kinds, layout: Layout) -> list[list[tuple]]:
+def _tagged_rows(table: formats.Table, kinds, layout: TagColumns) -> list[list[tuple]]:
     column = layout.column
     names = table.class_names.get(table.found[1]) or layout.names
     documents, empty, rejected = [], 0, 0

@@ -89,7 +89,7 @@ class NextToken:
         ids, length = tokens[:, None], state[0][0].shape[-1]
         place = ops.cast(place, "int32")
         x = encoder.embeddings(ids, ops.zeros_like(ids), places=place[None])
-        x = encoder.kind.widened(x)
+        x = encoder.transformer.widened(x)
         bias = bias_of(ops.arange(length)[None, None, None, :] <= place, x.dtype)
         for layer, (keys, values) in enumerate(state):
             kept = Kept(keys, values, place)

@@ -39,7 +39,7 @@ class _OfTeacher(Objective):
                 f"objective {self.name}: there is no teacher; name one with --config.teacher, or "
                 "pass taught(objectives, Teacher(model)) to BertPretrainer"
             )
-        teacher_fit.check(self.name, model.encoder.config, self.teacher.config)
+        teacher_fit.check_fit(self.name, model.encoder.config, self.teacher.config)
 
     def encode(self, model, batch, encoded):
         """Add the outputs of the teacher's encoder to the batch as "teacher", once."""

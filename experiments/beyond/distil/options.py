@@ -4,7 +4,7 @@ import dataclasses
 
 from experiments.beyond.distil.checks import check_length, same_head, same_vocabulary
 from experiments.beyond.distil.costs import teacher_step_flops
-from experiments.beyond.distil.teacher_fit import check, chosen_layers
+from experiments.beyond.distil.teacher_fit import check_fit, chosen_layers
 from experiments.training.settings.options import Options, check_positive, check_share, path_field
 from experiments.training.start import preflight
 from official_bert.checkpoints import model_folder
@@ -48,7 +48,7 @@ class PretrainTeacher(Options):
             return
         try:
             for name in learning:
-                check(name, bert, teacher)
+                check_fit(name, bert, teacher)
         except UserError as error:
             raise UserError(f"--config.teacher={self.teacher}: {error}") from None
         longest = max(phase.max_seq_length for phase in config.phases)

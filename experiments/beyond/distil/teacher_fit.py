@@ -4,7 +4,7 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
 
-def check(objective: str, student: BertConfig, teacher: BertConfig) -> None:
+def check_fit(objective: str, student: BertConfig, teacher: BertConfig) -> None:
     """Raise UserError where an objective of distillation cannot compare two models."""
     same = {
         "soft_targets": "vocab_size",

@@ -146,8 +146,8 @@ class _OfSets(ModelWithLosses):
         self._initializer = keras.initializers.RandomNormal(stddev=0.02, seed=seed)
 
     def _dense(self, inputs, units, name, activation=None):
-        kind = {"kind": keras.layers.Dense, "activation": activation}
-        return dense(inputs, units, self._initializer, self.dtype_policy, name, **kind)
+        options = {"cls": keras.layers.Dense, "activation": activation}
+        return dense(inputs, units, self._initializer, self.dtype_policy, name, **options)
 
 
 class VisitPretrainer(_OfSets):

@@ -124,7 +124,8 @@ class Seq2Seq(TextToText):
             return {**memory, "layers": layers}
         encoder, seen = self.encoder, []
         segments = ops.zeros_like(batch["input_ids"])
-        x = encoder.kind.widened(encoder.embeddings(batch["input_ids"], segments, fold_in(seed, 0)))
+        embedded = encoder.embeddings(batch["input_ids"], segments, fold_in(seed, 0))
+        x = encoder.transformer.widened(embedded)
         for layer in range(encoder.config.num_hidden_layers):
             seen.append(_Seen())
             block, part = encoder.block_of(layer), fold_in(seed, 1 + 3 * layer)
@@ -166,7 +167,7 @@ class Seq2Seq(TextToText):
             ]
             own = ops.concatenate(both, axis=-1)
         x = decoder.embeddings(ids, segments, seed=fold_in(seed, SECOND_ENCODER), places=places)
-        x = decoder.kind.widened(x)
+        x = decoder.transformer.widened(x)
         for layer, source in enumerate(memory["layers"]):
             block, part = decoder.block_of(layer), fold_in(seed, SECOND_ENCODER + 1 + 5 * layer)
             before = kept[layer] if kept else None

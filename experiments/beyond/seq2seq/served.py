@@ -33,7 +33,7 @@ class ServedWriter(ServedModel):
     between words and marks; `token_ids` int32 [B, T], its ids, -1 behind its end; and for texts
     `truncated` bool [B]. How many beams are followed was decided by the export."""
 
-    kind = "text"
+    head = "text"
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
@@ -44,7 +44,7 @@ class ServedWriter(ServedModel):
         return _Weights(loaded, self.settings)
 
     def answer_ids(self, packed):
-        rows = packing.Rows(packed)
+        rows = packing.PackedRows(packed)
         ids = tf.where(rows.mask, rows.spread(packed.ids), 0)
         mask = tf.cast(rows.mask, tf.int32)
         batch = {"input_ids": ids, "input_mask": mask, "segment_ids": tf.zeros_like(ids)}

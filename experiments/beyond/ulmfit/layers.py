@@ -47,9 +47,9 @@ class PooledBlock(keras.layers.Layer):
         self.dropout_rate, policy = config.hidden_dropout_prob, self.dtype_policy
         with keras.name_scope(self.name):
             self.norm = LayerNorm(config, width, dtype=policy, name="norm")
-            kind = {"kind": keras.layers.Dense, "activation": "relu"}
+            options = {"cls": keras.layers.Dense, "activation": "relu"}
             initializer = keras.initializers.HeNormal(seed)
-            self.dense = dense(width, self.units, initializer, policy, "dense", **kind)
+            self.dense = dense(width, self.units, initializer, policy, "dense", **options)
             self.last_norm = LayerNorm(config, self.units, dtype=policy, name="last_norm")
         self.built = True
 

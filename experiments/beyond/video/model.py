@@ -85,8 +85,8 @@ def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrai
       rows: float [visual words, E] of the table.
       frozen: whether they stay as they are.
     """
-    kind = _WithVisualWords(config, np.asarray(rows, np.float32), frozen)
-    encoder = BertEncoder(config, seed=seed, kind=kind)
+    transformer = _WithVisualWords(config, np.asarray(rows, np.float32), frozen)
+    encoder = BertEncoder(config, seed=seed, transformer=transformer)
     model = BertPretrainer(encoder, ("masked_lm", Alignment()), seed=seed)
     for part in (encoder.pooler, model.next_sentence):  # nothing reads them
         if part is not None:

@@ -58,7 +58,7 @@ def differences(statuses: Iterable[Status]) -> list[str]:
     return warnings(origins(statuses), provenance.here())
 
 
-def check(lines: list[str]) -> None:
+def refuse_warnings(lines: list[str]) -> None:
     """Raise UserError where there are warnings."""
     if lines:
         raise UserError(

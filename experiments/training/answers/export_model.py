@@ -47,9 +47,9 @@ def check(
         return  # another kind of model: its import will say what is wrong inside
     loaded, source = exports.peek(model)
     if format == "saved_model":
-        saved_model.plan(loaded, source, output, head, version, **settings)
+        saved_model.resolve_export(loaded, source, output, head, version, **settings)
     else:
-        id_export.plan(loaded, source, format, head, **settings)
+        id_export.resolve_export(loaded, source, format, head, **settings)
 
 
 def export(model, output, **options) -> Path:

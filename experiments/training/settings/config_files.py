@@ -13,7 +13,7 @@ import traceback
 from experiments.training.settings.config_values import override, unknown_field
 from experiments.training.settings.options import names_for
 from official_bert.common.errors import UserError, meant
-from official_bert.extension import places
+from official_bert.extension import object_paths
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 _PACKAGE = CONFIGS.parent.resolve()
@@ -25,7 +25,7 @@ def known():
     """Return the names of all configurations, the extensions' too, with commas between."""
     others = ("__init__.py", "columns.py", "scales.py", *SHARED_FILES.values())
     files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
-    return ", ".join(sorted([*files, *SHARED_FILES, *places("recipes")]))
+    return ", ".join(sorted([*files, *SHARED_FILES, *object_paths("recipes")]))
 
 
 def load_config(source, overrides=()):
@@ -59,7 +59,7 @@ def split_source(source):
     # Commands of older reports name extensions' files as if they lay in experiments/configs.
     old = pathlib.Path(path).parent in (pathlib.Path("experiments/configs"), CONFIGS)
     name = pathlib.Path(path).stem if old else path
-    if name in (recipes := places("recipes")):
+    if name in (recipes := object_paths("recipes")):
         module, _, function = recipes[name].partition(":")
         return pathlib.Path(importlib.util.find_spec(module).origin), function, scale
     raise UserError(

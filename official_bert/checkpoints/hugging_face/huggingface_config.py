@@ -97,9 +97,9 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     """
     own = members.member(fields["model_type"]).bert_fields(fields, path)
     fields = {**fields, **own}
-    kind = fields.get("position_embedding_type") or "absolute"
-    if kind != "absolute":
-        raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
+    embedding = fields.get("position_embedding_type") or "absolute"
+    if embedding != "absolute":
+        raise UserError(f"{path}: position_embedding_type {embedding!r}; BERT's are absolute")
     if fields.get("add_cross_attention"):
         raise UserError(f"{path}: add_cross_attention is set; BERT's encoder has none")
     field(fields, "num_attention_heads", int, path)  # which no tensor's shape shows

@@ -17,7 +17,7 @@ from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
 from official_bert.objectives import parse_spec
-from official_bert.window_pooling import of_tokens
+from official_bert.window_pooling import token_pooling_fields
 
 # Heads of pre-training depend on the objectives.
 _CLASSES = {"none": "Model"} | {head: named.classes for head, named in FINE_TUNED.items()}
@@ -152,7 +152,7 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
     for name, what in (
         ("bilstm", "BERT with a BiLSTM"),
         ("windows", "classifier of windows"),
-        *((name, f"classifier with {name.replace('_', ' ')}") for name in of_tokens()),
+        *((name, f"classifier with {name.replace('_', ' ')}") for name in token_pooling_fields()),
     ):
         if settings.get(name):
             raise UserError(f"transformers has no {what}; export the encoder alone")

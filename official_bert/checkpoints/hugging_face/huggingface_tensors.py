@@ -94,9 +94,9 @@ def read_pickle(path: str) -> dict[str, np.ndarray]:
         # A view of a single number can have any shape.
         if tensor.layout != torch.strided or math.prod(tensor.shape) > size:
             raise UserError(f"{path}: tensor {name} is larger than the file")
-        kind = str(tensor.dtype).removeprefix("torch.")
-        if kind not in _NUMBERS:
-            check_type(kind, f"tensor {name}", path)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        if dtype not in _NUMBERS:
+            check_type(dtype, f"tensor {name}", path)
             tensor = tensor.to(torch.float32)  # bfloat16
         found[name] = tensor.detach().numpy()
     return found

@@ -28,7 +28,7 @@ from official_bert.common.files import atomic_folder, write_json
 from official_bert.export import exports
 from official_bert.tokenization.library.own_json import fast_tokenizer
 from official_bert.tokenization.library.tokenizer_json import padding
-from official_bert.window_pooling import of_tokens
+from official_bert.window_pooling import token_pooling_fields
 
 _TOKENIZER = "tokenizer.json"
 # Format -> {module that it needs: name for pip}.
@@ -77,7 +77,7 @@ def export_ids(
     """
     check_packages(format)
     loaded, source = exports.load(model_folder)
-    head, settings = plan(loaded, source, format, head, **settings)
+    head, settings = resolve_export(loaded, source, format, head, **settings)
     from official_bert.export.answers import Answers
 
     if format == "onnx":
@@ -107,16 +107,16 @@ def check_packages(format: str) -> None:
         )
 
 
-def plan(loaded, source: str, format: str, head: str | None = None, **settings):
-    """Return (head, `ServingSettings`) of an export of token ids; see `exports.plan`."""
-    head, settings = exports.plan(loaded, source, format, head, **settings)
+def resolve_export(loaded, source: str, format: str, head: str | None = None, **settings):
+    """Return (head, `ServingSettings`) of an export of token ids; see `exports.resolve_export`."""
+    head, settings = exports.resolve_export(loaded, source, format, head, **settings)
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(
             f"{source} reads long texts in windows, which files of token ids do not: a SavedModel "
             "does, and its embedding needs none"
         )
     reads_it = head not in ("embedding", "features", "masked_words")
-    pooled = [name for name in of_tokens() if loaded.settings.get(name)]
+    pooled = [name for name in token_pooling_fields() if loaded.settings.get(name)]
     if format == "onnx" and reads_it and pooled:
         raise UserError(
             f"{source} classifies with {pooled[0].replace('_', ' ')}, which is not written as "

@@ -11,7 +11,7 @@ from official_bert.common.files import atomic_write
 from official_bert.export.formats.onnx_graph import (
     DenseNodes,
     Graph,
-    Rows,
+    OnnxRows,
     activation,
     hidden_states,
     norm,
@@ -58,8 +58,8 @@ def build(answers, int8: bool):
     outputs = {}
     for name, (tensor, shape) in getattr(head, answers.head)().items():
         head.graph.name(tensor, name)
-        kind = TensorProto.INT32 if name == "token_ids" else TensorProto.FLOAT
-        outputs[name] = kind, shape
+        dtype = TensorProto.INT32 if name == "token_ids" else TensorProto.FLOAT
+        outputs[name] = dtype, shape
     last = {"input_ids": "length", "masked_lm_positions": "masks"}
     inputs = {
         name: ["batch", "choices", "length"][-dimensions:]
@@ -81,7 +81,7 @@ class _Heads:
         for name in ids:
             is_flat = answers.inputs[name] == 2
             ids[name] = name if is_flat else self._without_choices(name)
-        self.rows = Rows(graph, ids["input_mask"])
+        self.rows = OnnxRows(graph, ids["input_mask"])
         self.states = hidden_states(
             graph, self.loaded.encoder, self.rows, ids["input_ids"], ids["segment_ids"]
         )

@@ -83,7 +83,7 @@ class Graph:
         )
 
 
-class Rows:
+class OnnxRows:
     """Places of the N real tokens of rows [B, L].
 
     Attributes:
@@ -133,7 +133,9 @@ class Rows:
         return op("Where", allowed, 0.0, MASKED_SCORE)
 
 
-def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids: str) -> list[str]:
+def hidden_states(
+    graph: Graph, encoder, rows: OnnxRows, input_ids: str, segment_ids: str
+) -> list[str]:
     """Return the `num_hidden_layers` + 1 states, [N, H] each.
 
     Args:
@@ -171,7 +173,7 @@ class _Block:
         self.output = DenseNodes.from_layer(graph, block.output_dense)
         self.attention_norm, self.output_norm = block.attention_norm, block.output_norm
 
-    def __call__(self, x: str, rows: Rows, bias: str) -> str:
+    def __call__(self, x: str, rows: OnnxRows, bias: str) -> str:
         op = self.graph.op
         attended = self.attention_output(self._attend(x, rows, bias))
         x = norm(self.graph, op("Add", x, attended), self.attention_norm)

@@ -42,7 +42,7 @@ class Packed(NamedTuple):
         return tf.cumsum(self.row_lengths, exclusive=True)
 
 
-class Rows:
+class PackedRows:
     """Places of packed tokens in padded rows [B, L], and the way back.
 
     Attributes:

@@ -235,7 +235,7 @@ def test_a_model_folder(decoder, batch, tmp_path):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels")
 def test_an_export_takes_and_gives_text(tmp_path):
     from official_bert import export as serving
-    from official_bert.export.formats.id_export import plan
+    from official_bert.export.formats.id_export import resolve_export
 
     model = model_of("separate")
     model.masked_lm.bias.assign(np.where(np.arange(30) == END, 2.0, 0.0))
@@ -259,7 +259,7 @@ def test_an_export_takes_and_gives_text(tmp_path):
         with pytest.raises(UserError, match=message):
             serving.export(loaded, tmp_path / "other", **options)
     with pytest.raises(UserError, match="a SavedModel does"):
-        plan(loaded, "it", "onnx")
+        resolve_export(loaded, "it", "onnx")
 
 
 def test_what_cannot_write():

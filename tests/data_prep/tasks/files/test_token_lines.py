@@ -7,7 +7,7 @@ import pytest
 from data_prep.tasks import get_task
 from data_prep.tasks.tagging import conll_files
 from data_prep.tasks.tagging.conll_columns import COLUMNS
-from data_prep.tasks.tagging.conll_files import Layout
+from data_prep.tasks.tagging.conll_files import TagColumns
 from official_bert.common.errors import UserError
 
 MULTICONER = """# id 00aa-11 domain=en
@@ -47,7 +47,7 @@ CONLL_U = """# newdoc id = a
 
 
 def read(path, column="entities", **options):
-    return conll_files.read(path, layout=Layout(COLUMNS[column], **options))
+    return conll_files.read(path, layout=TagColumns(COLUMNS[column], **options))
 
 
 def test_comments_before_a_sentence_are_no_words(write):

@@ -9,7 +9,7 @@ import pytest
 from experiments.tables.judging import results
 from experiments.tables.reporting import wording
 from experiments.tables.run.grid import Cell, Grid
-from experiments.tables.run.origins import check, origins, warnings
+from experiments.tables.run.origins import origins, refuse_warnings, warnings
 from experiments.tables.run.pool import FAILED, FINISHED, Status, read_status
 from experiments.training.folder import provenance
 from official_bert.common.errors import UserError
@@ -32,7 +32,7 @@ def test_runs_of_one_origin_are_one_entry_without_warnings():
         (2, "2026-01-02", "2026-01-05")
     ]
     assert warnings(found) == warnings(found, ONE) == []
-    check([])
+    refuse_warnings([])
 
 
 def test_what_differs_is_said_with_counts():
@@ -48,7 +48,7 @@ def test_what_differs_is_said_with_counts():
     ]
     assert sorted(warnings(found)) == sorted(said)
     with pytest.raises(UserError, match=r"--strict: the runs are of different origin: .*aaaa \(3"):
-        check(warnings(found))
+        refuse_warnings(warnings(found))
     assert warnings(origins([cell(ONE)]), other)[0] == "code: aaaa (1 cells); now bbbb"
 
 
