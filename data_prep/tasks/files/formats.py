@@ -148,7 +148,8 @@ class Table:
             for number, line in self.lines:
                 yield number, {self.found[0]: line}
         else:
-            quoted = self.delimiter != "\t" or _tabs_are_quoted(self.lines)
+            numbered = enumerate(self.lines.first, 1) if self.lines.is_stream else self.lines
+            quoted = self.delimiter != "\t" or reading.is_quoted(numbered)
             values = reading.split_values(self.lines, self.name, self.delimiter, quoted)
             rows = itertools.dropwhile(lambda row: row[1] in ([], [""]), values)
             header = [values for _, values in itertools.islice(rows, int(self.header))]
@@ -189,10 +190,11 @@ def detect_format(
         cannot be told.
     """
     read = {"also": also, "optional": optional}
+    asked = _Asked(wanted, also, what, hint)
     if path != "-" and parquet_files.is_parquet(path):
         _check_format("parquet", format, path)
         columns = tuple(parquet_files.column_names(path))
-        found = _wanted_of(columns, wanted, also, path, what, hint)
+        found = asked.found_in(columns, path)
         names_of = parquet_files.class_names(path)
         return announce(Table(path, "parquet", columns, found, **read, class_names=names_of))
     lines = lines or reading.Lines(path)
@@ -205,10 +207,10 @@ def detect_format(
         columns = _columns_of(lines, kept)
         if not columns:
             raise UserError(f"{lines.name} has no rows")
-        found = _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
+        found = asked.found_in(columns, f"{lines.name} line 1")
         return announce(Table(path, shown, columns, found, lines, **read, kept=kept))
     _check_format("text", format, lines.name)
-    found = _delimited(path, lines, wanted, also, names, texts, format, what, hint)
+    found = _delimited(path, lines, asked, names=names, texts=texts, format=format)
     return announce(dataclasses.replace(found, **read))
 
 
@@ -271,52 +273,54 @@ class _Some(list):
         self.name = name
 
 
-def _wanted_of(columns, wanted, also, where: str, what: str, hint: str) -> tuple[str, ...]:
-    """Return the first alternative whose columns all exist.
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """The columns that are wanted of a file; the fields are arguments of `detect_format`."""
 
-    Raise UserError where there is none, or a column of `also` is missing.
-    """
-    found = _first_there(columns, wanted)
-    if "data" in columns and {"annotations", "predictions", "completions"} & set(columns):
-        hint = _LABEL_STUDIO
-    there = first_of(columns, _MOST_LISTED)
-    if found is None and len(wanted) > 1:
-        raise UserError(f"{where}: {what} The columns are {there}{hint}")
-    if missing := [name for name in (*(found or wanted[0]), *also) if name not in columns]:
-        raise UserError(f"{where}: no column {', '.join(missing)}; the columns are {there}{hint}")
-    return found
+    wanted: Sequence[tuple[str, ...]]
+    also: tuple[str, ...]
+    what: str
+    hint: str
+
+    def found_in(self, columns, where: str) -> tuple[str, ...]:
+        """Return the first alternative whose columns all exist, those of `also` too."""
+        found, hint = _first_there(columns, self.wanted), self.hint
+        if "data" in columns and {"annotations", "predictions", "completions"} & set(columns):
+            hint = _LABEL_STUDIO
+        there = first_of(columns, _MOST_LISTED)
+        if found is None and len(self.wanted) > 1:
+            raise UserError(f"{where}: {self.what} The columns are {there}{hint}")
+        if missing := [n for n in (*(found or self.wanted[0]), *self.also) if n not in columns]:
+            raise UserError(
+                f"{where}: no column {', '.join(missing)}; the columns are {there}{hint}"
+            )
+        return found
 
 
 def _first_there(columns, wanted) -> tuple[str, ...] | None:
     return next((each for each in wanted if set(each) <= set(columns)), None)
 
 
-def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> Table:
+def _delimited(path, lines, asked: _Asked, *, names, texts, format) -> Table:
+    wanted, line_1 = asked.wanted, f"{lines.name} line 1"
     first = next(filter(str.strip, lines.first), "")
-    for start, told in _NO_TABLE.items() if format != "lines" else ():
+    for start, what in _NO_TABLE.items() if format != "lines" else ():
         if first.lstrip().lower().startswith(start):
             lines_too = "; --format=lines takes every line for a text" * texts
-            raise UserError(f"{lines.name} is {told}{lines_too}")
+            raise UserError(f"{lines.name} is {what}{lines_too}")
     if "\r" in first and len(lines.first) == 1:
         raise UserError(
             f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
         )
     if names and first.lstrip('"').lower().startswith("sep="):
-        raise UserError(f"{lines.name} line 1 is Excel's {shorten(first, 40)}; delete it")
+        raise UserError(f"{line_1} is Excel's {shorten(first, 40)}; delete it")
     kind = format or ending(path)
 
     def table(delimiter, columns, header, found=None):
-        check_once(filter(None, columns), f"{lines.name} line 1: the header")
-        found = found or _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
-        return Table(
-            path,
-            "tsv" if delimiter == "\t" else "csv",
-            tuple(columns),
-            found,
-            lines,
-            header,
-            delimiter,
-        )
+        check_once(filter(None, columns), f"{line_1}: the header")
+        found = found or asked.found_in(columns, line_1)
+        named = "tsv" if delimiter == "\t" else "csv"
+        return Table(path, named, tuple(columns), found, lines, header, delimiter)
 
     if kind != "lines":
         for delimiter in _DELIMITERS.get(kind, "\t,;|"):
@@ -340,18 +344,20 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
         if len(fields) > 1 and len(first.split("\t")) == len(fields):
             cells = _first_values(lines, "\t")
             if set(cells) & set(itertools.chain(*wanted)):  # a header with a wrong name
-                _wanted_of(cells, (fields,), (), f"{lines.name} line 1", what, hint)
+                dataclasses.replace(asked, wanted=(fields,), also=()).found_in(cells, line_1)
             return table("\t", fields, False, fields)
         if len(fields) == 1 and (kind == "lines" or not _looks_like_a_table(lines, kind)):
             return Table(path, "lines", fields, fields, lines)
-        hint = f"{hint}; --format=lines takes every line for a text" if len(fields) == 1 else hint
+        if len(fields) == 1:
+            lines_too = f"{asked.hint}; --format=lines takes every line for a text"
+            asked = dataclasses.replace(asked, hint=lines_too)
     if names and not texts:
         raise UserError(
-            f"{lines.name} line 1: {len(values)} columns, expected {len(names)} "
-            f"({', '.join(names)}){hint}"
+            f"{line_1}: {len(values)} columns, expected {len(names)} "
+            f"({', '.join(names)}){asked.hint}"
         )
     if texts or len(wanted) == 1:
-        _wanted_of(values, wanted[:1], also, f"{lines.name} line 1", what, hint)
+        dataclasses.replace(asked, wanted=wanted[:1]).found_in(values, line_1)
     return table(delimiter, values, True)
 
 
@@ -382,10 +388,6 @@ def _first_values(lines: reading.Lines, delimiter: str, begin: int = 0) -> list[
     return [
         value or (f"column {place}" if several else "") for place, value in enumerate(values, 1)
     ]
-
-
-def _tabs_are_quoted(lines: reading.Lines) -> bool:
-    return reading.is_quoted(enumerate(lines.first, 1) if lines.is_stream else lines)
 
 
 def _looks_like_a_table(lines: reading.Lines, kind: str) -> bool:

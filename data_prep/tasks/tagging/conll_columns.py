@@ -5,6 +5,7 @@ words and its kind are right, as in conlleval. A part of speech is one word's, s
 """
 
 import collections
+from collections.abc import Callable
 
 from data_prep.tasks import metrics
 from official_bert.common.errors import UserError
@@ -14,24 +15,32 @@ _IOB2 = {"S-": "B-", "E-": "I-", "M-": "I-", "U-": "B-", "L-": "I-"}
 _LETTERS = {"B", "I", *(prefix[0] for prefix in _IOB2)}
 
 
-class Phrases:
-    """A column of IOB tags, which is IOB2 here.
-
-    In files it may be IOB1 (B- only between adjacent phrases of one kind, as in CoNLL-2003), IOB2,
-    or IOB2 with further letters for the last and for the only word of a phrase (BIOES and BMES: E-
-    and S-, M- inside; BILOU: L- and U-).
+class _Column:
+    """A column of tags.
 
     Attributes:
       name: value of the task's option `column`.
       feature: name in TFDS.
       fields: possible names in JSON files.
+      baseline: function of training data, a list of (words, tags), and of sentences; it tags them.
       metrics: the main one first.
     """
 
-    metrics = ("f1", "precision", "recall", "accuracy")
+    metrics: tuple[str, ...]
 
-    def __init__(self, name: str, feature: str, fields: tuple[str, ...]):
-        self.name, self.feature, self.fields = name, feature, fields
+    def __init__(self, name: str, feature: str, fields: tuple[str, ...], baseline: Callable):
+        self.name, self.feature, self.fields, self.baseline = name, feature, fields, baseline
+
+
+class Phrases(_Column):
+    """A column of IOB tags, which is IOB2 here.
+
+    In files it may be IOB1 (B- only between adjacent phrases of one kind, as in CoNLL-2003), IOB2,
+    or IOB2 with further letters for the last and for the only word of a phrase (BIOES and BMES: E-
+    and S-, M- inside; BILOU: L- and U-).
+    """
+
+    metrics = ("f1", "precision", "recall", "accuracy")
 
     def kind(self, tag: str) -> str:
         """Return the kind of a tag: "LOC" for "B-LOC" and "I-LOC", "O" for "O"."""
@@ -81,33 +90,9 @@ class Phrases:
     def per_class(self, gold, predicted) -> dict:
         return metrics.entity_per_class(gold, predicted)
 
-    def baseline(self, train, words) -> list[list[str]]:
-        """Tag the phrases of the training data with their most frequent kind, the longest first.
 
-        This is the shared task's own baseline for entities.
-
-        Args:
-          train: list of (words, tags).
-          words: list of sentences.
-        """
-        counted = collections.defaultdict(collections.Counter)
-        for sentence, tags in train:
-            for kind, first, end in self.phrases(tags):
-                counted[tuple(sentence[first:end])][kind] += 1
-        kinds = {phrase: counts.most_common(1)[0][0] for phrase, counts in counted.items()}
-        longest = max(map(len, kinds), default=0)
-        return [_tag_phrases(sentence, kinds, longest) for sentence in words]
-
-
-class Chunks(Phrases):
-    """Phrases that cover nearly every word, so that known words tell more than known phrases."""
-
-    def baseline(self, train, words) -> list[list[str]]:
-        return _most_frequent_tags(train, words)
-
-
-class Words(Chunks):
-    """Phrases of one word each, with tags without IOB's letters."""
+class Words(_Column):
+    """A column of tags of single words, without IOB's letters."""
 
     metrics = ("accuracy",)
 
@@ -138,16 +123,6 @@ class Words(Chunks):
     def per_class(self, gold, predicted) -> dict:
         flat = [[tag for tags in lines for tag in tags] for lines in (gold, predicted)]
         return metrics.per_class(*flat, sorted(set(flat[0])))
-
-
-COLUMNS = {
-    column.name: column
-    for column in (
-        Phrases("entities", "ner", ("tags", "ner_tags", "entities", "labels")),
-        Chunks("chunks", "chunks", ("chunk_tags", "chunks")),
-        Words("part_of_speech", "pos", ("pos_tags", "part_of_speech")),
-    )
-}
 
 
 def to_iob2(tags) -> list[str]:
@@ -185,6 +160,20 @@ def _check_kind(kind: str, tag: str, kinds, where: str) -> None:
         )
 
 
+def _most_frequent_phrases(train, words) -> list[list[str]]:
+    """Tag the phrases of the training data with their most frequent kind, the longest first.
+
+    This is the shared task's own baseline for entities.
+    """
+    counted = collections.defaultdict(collections.Counter)
+    for sentence, tags in train:
+        for kind, first, end in entities(tags):
+            counted[tuple(sentence[first:end])][kind] += 1
+    kinds = {phrase: counts.most_common(1)[0][0] for phrase, counts in counted.items()}
+    longest = max(map(len, kinds), default=0)
+    return [_tag_phrases(sentence, kinds, longest) for sentence in words]
+
+
 def _tag_phrases(words, kinds: dict, longest: int) -> list[str]:
     tags, index = ["O"] * len(words), 0
     while index < len(words):
@@ -210,3 +199,16 @@ def _most_frequent_tags(train, words) -> list[list[str]]:
     unknown = every.most_common(1)[0][0]
     best = {word: counts.most_common(1)[0][0] for word, counts in counted.items()}
     return [[best.get(word, unknown) for word in sentence] for sentence in words]
+
+
+# Chunks cover nearly every word, so known words tell more than known phrases.
+COLUMNS = {
+    column.name: column
+    for column in (
+        Phrases(
+            "entities", "ner", ("tags", "ner_tags", "entities", "labels"), _most_frequent_phrases
+        ),
+        Phrases("chunks", "chunks", ("chunk_tags", "chunks"), _most_frequent_tags),
+        Words("part_of_speech", "pos", ("pos_tags", "part_of_speech"), _most_frequent_tags),
+    )
+}
