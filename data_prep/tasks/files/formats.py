@@ -303,10 +303,10 @@ def _first_there(columns, wanted) -> tuple[str, ...] | None:
 
 def _delimited(path, lines, asked: _Asked, *, names, texts, format) -> Table:
     wanted, line_1 = asked.wanted, f"{lines.name} line 1"
+    lines_too = "; --format=lines takes every line for a text" * texts
     first = next(filter(str.strip, lines.first), "")
     for start, what in _NO_TABLE.items() if format != "lines" else ():
         if first.lstrip().lower().startswith(start):
-            lines_too = "; --format=lines takes every line for a text" * texts
             raise UserError(f"{lines.name} is {what}{lines_too}")
     if "\r" in first and len(lines.first) == 1:
         raise UserError(
@@ -349,8 +349,7 @@ def _delimited(path, lines, asked: _Asked, *, names, texts, format) -> Table:
         if len(fields) == 1 and (kind == "lines" or not _looks_like_a_table(lines, kind)):
             return Table(path, "lines", fields, fields, lines)
         if len(fields) == 1:
-            lines_too = f"{asked.hint}; --format=lines takes every line for a text"
-            asked = dataclasses.replace(asked, hint=lines_too)
+            asked = dataclasses.replace(asked, hint=asked.hint + lines_too)
     if names and not texts:
         raise UserError(
             f"{line_1}: {len(values)} columns, expected {len(names)} "
