@@ -76,7 +76,7 @@ class BertConfig:
         "left_to_right": "next_token",
     }
     # Classes of the encoder's parts and of the language-model head.
-    parts: ClassVar[str] = "official_bert.layers:Transformer"
+    transformer: ClassVar[str] = "official_bert.layers:Transformer"
     language_model_head: ClassVar[str] = "official_bert.objectives.masked_lm:MaskedLMHead"
 
     def __post_init__(self):

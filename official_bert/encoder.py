@@ -49,7 +49,7 @@ class BertEncoder(keras.Model):
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
-        self.transformer = transformer or load(config.parts)(config)
+        self.transformer = transformer or load(config.transformer)(config)
         policy = self.dtype_policy
         with keras.name_scope(self.name):
             made = self.transformer

@@ -203,7 +203,7 @@ class TransformerBlock(keras.layers.Layer):
 class Transformer:
     """Makes the parts of an encoder; a subclass makes a successor's.
 
-    `BertConfig.parts` names the class.
+    `BertConfig.transformer` names the class.
 
     Attributes:
       names: rows of `checkpoints.names` for variables that BERT has not.

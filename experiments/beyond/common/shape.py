@@ -38,7 +38,7 @@ class SuccessorConfig(BertConfig):
     prediction_transform: bool = True
     norm_first: bool = False
 
-    parts: ClassVar[str] = "experiments.beyond.common.layers:Successor"
+    transformer: ClassVar[str] = "experiments.beyond.common.layers:Successor"
     language_model_head: ClassVar[str] = "experiments.beyond.common.layers:head_of"
     compared: ClassVar[str] = ""  # which encoder it is where BERT is only compared with it
 

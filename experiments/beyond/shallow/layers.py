@@ -16,7 +16,7 @@ class Shallow(Successor):
 
     def embeddings(self, initializer, **kwargs):
         half = self.config.one_direction
-        return load(half.parts)(half).embeddings(initializer, **kwargs)
+        return load(half.transformer)(half).embeddings(initializer, **kwargs)
 
     def block(self, number, initializer, **kwargs):
         return ShallowBlock(self.config, initializer, **kwargs)

@@ -25,7 +25,7 @@ class ShallowConfig(SuccessorConfig):
     attention_direction: str = SHALLOW
 
     language_models: ClassVar = {SHALLOW: "adjacent_tokens"}
-    parts: ClassVar = "experiments.beyond.shallow.layers:Shallow"
+    transformer: ClassVar = "experiments.beyond.shallow.layers:Shallow"
     compared: ClassVar = "a shallow concatenation"
 
     def __post_init__(self):

@@ -24,7 +24,7 @@ class AwdLstmConfig(SuccessorConfig):
     # A BERT is none where the field is absent.
     recurrent: bool = dataclasses.field(default=True, metadata={"absent": False})
 
-    parts: ClassVar = "experiments.beyond.ulmfit.layers:AWDLSTM"
+    transformer: ClassVar = "experiments.beyond.ulmfit.layers:AWDLSTM"
     compared: ClassVar = "an AWD-LSTM"
 
     def __post_init__(self):
