@@ -326,11 +326,9 @@ def read_vocabulary(name: str, folder: Path) -> list[int]:
 
 
 def _read_configuration(folder: Path):
-    from official_bert.common.json_files import read_json
     from official_bert.config import BertConfig
 
-    path = folder / "bert_config.json"
-    return BertConfig.from_dict(read_json(path), str(path))
+    return BertConfig.from_json_file(folder / "bert_config.json")
 
 
 def _inputs() -> dict[str, Input]:
@@ -394,9 +392,8 @@ def _inputs() -> dict[str, Input]:
 
 
 def _of_guests() -> dict[str, Input]:
-    if not Path(__file__).with_name("beyond").joinpath("inputs.py").is_file():
-        return {}
-    return importlib.import_module("tests.beyond.inputs").inputs()
+    there = Path(__file__).with_name("beyond").joinpath("inputs.py").is_file()
+    return importlib.import_module("tests.beyond.inputs").inputs() if there else {}
 
 
 INPUTS = _inputs()
