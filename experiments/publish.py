@@ -43,8 +43,8 @@ def publish(
             "no token of the Hugging Face hub: log in with `hf auth login`, or set HF_TOKEN to a "
             "token that may write; --dry_run needs none"
         )
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place, "model")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "model")
         for note in _write(model, folder):
             print(f"note: {note}")
         print(_listed(folder))

@@ -85,6 +85,8 @@ class Task:
         # A worker process has a tokenizer of its own.
         return {name: value for name, value in vars(self).items() if name != "tokenizer"}
 
+    # The model and its training.
+
     @property
     def head(self) -> dict:
         raise NotImplementedError
@@ -122,6 +124,8 @@ class Task:
           config: FinetuneConfig.
           bert: BertConfig of the model; None where it is not known yet.
         """
+
+    # Examples, and the rows of users' files.
 
     def settings(self) -> dict:
         """Return the options that make this task again without its data files, as plain data."""
@@ -184,6 +188,8 @@ class Task:
         """Return an answer for each of some rows, from the prediction for their example."""
         return [prediction]
 
+    # Features and predictions.
+
     def features(self, example, tokenizer, max_seq_length: int) -> list[dict]:
         """Return the features of an example, one or more (windows): dicts of lists and numbers.
 
@@ -211,14 +217,6 @@ class Task:
         """
         return predictions
 
-    def score(self, examples: list, predictions: list[dict]) -> dict[str, float]:
-        """Return the official metrics, on a scale of 0 to 1 (correlations: -1 to 1)."""
-        raise NotImplementedError
-
-    def baseline(self, train_examples: list, examples: list) -> dict[str, float]:
-        """Return the metrics of an answer that needs no model, which a score has to beat."""
-        raise NotImplementedError
-
     def write(self, path, predictions: list[dict]) -> list[str]:
         """Write predictions in the benchmark's format, or as a JSON object a line; return the
         paths.
@@ -230,6 +228,21 @@ class Task:
         with atomic_write(path) as file:
             file.writelines(json.dumps(prediction) + "\n" for prediction in predictions)
         return [path]
+
+    def _output_path(self, path) -> str:
+        if os.path.isdir(path):
+            return os.path.join(path, self.prediction_file)
+        return os.fspath(path)
+
+    # Scores.
+
+    def score(self, examples: list, predictions: list[dict]) -> dict[str, float]:
+        """Return the official metrics, on a scale of 0 to 1 (correlations: -1 to 1)."""
+        raise NotImplementedError
+
+    def baseline(self, train_examples: list, examples: list) -> dict[str, float]:
+        """Return the metrics of an answer that needs no model, which a score has to beat."""
+        raise NotImplementedError
 
     def clusters(self, examples: list) -> list:
         """Return a value for each example; examples with equal values are not independent.
@@ -261,11 +274,6 @@ class Task:
         if any(gold is None for gold in golds):
             raise UserError(f"task {self.name}: these {what} to score against")
         return golds
-
-    def _output_path(self, path) -> str:
-        if os.path.isdir(path):
-            return os.path.join(path, self.prediction_file)
-        return os.fspath(path)
 
 
 class FileTask(Task):

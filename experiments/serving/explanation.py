@@ -46,13 +46,13 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
         "candidates": {},
         "cut": bool(row["truncated"]),
     }
-    places = np.flatnonzero(ids == tokenizer.mask_id)
-    if loaded.head == "pretraining" and len(places):
+    positions = np.flatnonzero(ids == tokenizer.mask_id)
+    if loaded.head == "pretraining" and len(positions):
         answers = Answers(loaded, "masked_words", ServingSettings(top_k=_WORDS))
-        vectors = ops.take(outputs["sequence_output"], places, axis=1)
+        vectors = ops.take(outputs["sequence_output"], positions, axis=1)
         shares, best = (ops.convert_to_numpy(x)[0] for x in answers.best_words(vectors))
-        for place, row, of_place in zip(places, best, shares, strict=True):
-            found["candidates"][str(place)] = [
+        for position, row, of_place in zip(positions, best, shares, strict=True):
+            found["candidates"][str(position)] = [
                 {"word": readable[i], "probability": float(share)}
                 for i, share in zip(row, of_place, strict=True)
             ]

@@ -159,10 +159,10 @@ def write_dev(folder, task, examples, predictions, results):
 
 def write_predictions(folder, task, split, predictions, results):
     """Write the predictions of a split in the task's own format; return the first file's path."""
-    place = folder.predictions / split
-    remove(place)
-    make_folder(place)
-    path = str(task.write(place, predictions)[0])
+    output = folder.predictions / split
+    remove(output)
+    make_folder(output)
+    path = str(task.write(output, predictions)[0])
     results["files"][f"{split} predictions"] = path
     return path
 

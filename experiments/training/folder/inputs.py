@@ -70,15 +70,15 @@ def pretraining_inputs(config, opened) -> Inputs:
         for index, (phase, both) in enumerate(zip(config.phases, opened, strict=True)):
             for name, records in zip(("records", "heldout_records"), both, strict=True):
                 if records:
-                    place = getattr(phase, name)
-                    found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
+                    path = getattr(phase, name)
+                    found[f"phases.{index}.{name}"] = Input(path, records.fingerprint)
         vocab = config.vocab or find_vocabulary(config.phases[0].records)
-        places = {"vocab": "" if config.init_from else vocab, "trunk": shared_prefix.file(config)}
-        return found | path_inputs(config, **places)
+        paths = {"vocab": "" if config.init_from else vocab, "trunk": shared_prefix.file(config)}
+        return found | path_inputs(config, **paths)
 
     def look_again():
-        places = [(phase.records, phase.heldout_records) for phase in config.phases]
-        return look([[place and open_records(place) for place in both] for both in places])
+        paths = [(phase.records, phase.heldout_records) for phase in config.phases]
+        return look([[path and open_records(path) for path in both] for both in paths])
 
     return Inputs(look(opened), look_again)
 
@@ -103,13 +103,13 @@ def path_inputs(config, **others) -> dict[str, Input]:
     """
     found = {}
     for name, (kind, given) in path_values(config).items():
-        place = others.get(name, given)
-        if place and name != "data_dir":
+        path = others.get(name, given)
+        if path and name != "data_dir":
             if kind == "file":  # the run itself will say if it is missing
-                digest = files_digest((place,)) if os.path.exists(place) else ""
+                digest = files_digest((path,)) if os.path.exists(path) else ""
             else:
-                digest = checkpoint_digest(place)
-            found[name] = Input(str(place), digest)
+                digest = checkpoint_digest(path)
+            found[name] = Input(str(path), digest)
     return found
 
 
@@ -120,8 +120,8 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
         if None in (old, new) and _is_of_tests(name):
             continue  # asking for predictions or not does not change the data
         if old is None or new is None:
-            places = (one.place if one else "none" for one in (old, new))
-            lines.append(f"{name}: {' -> '.join(places)}")
+            paths = (one.place if one else "none" for one in (old, new))
+            lines.append(f"{name}: {' -> '.join(paths)}")
         elif old.digest != new.digest and old.place == new.place:
             lines.append(f"{name} ({new.place}) has changed")
         elif old.digest != new.digest:

@@ -86,8 +86,8 @@ class PretrainingBatches:
         """Return the place in the data where a step begins."""
         phase = self.phase(step)
         read = (step - phase.first) * phase.batch_size
-        place = phase.records.position(read, self._seed)
-        return {"phase": self.phases.index(phase), **dataclasses.asdict(place)}
+        position = phase.records.position(read, self._seed)
+        return {"phase": self.phases.index(phase), **dataclasses.asdict(position)}
 
     def description(self):
         return [

@@ -42,18 +42,18 @@ def override(config, overrides):
     return _with(config, parts)
 
 
-def _with(node, parts, hint=None, place="--config"):
+def _with(node, parts, hint=None, path="--config"):
     """Return `node` with parts replaced, those of a dataclass together, since its checks need all.
 
     Args:
       node: a dataclass, tuple, dict or single value.
       parts: {key of a part: its parts}; the key None holds a value that replaces the node.
       hint: type of the node; None where it has none.
-      place: path of the node, as the user wrote it.
+      path: of the node, as the user wrote it.
     """
     inner = {key: value for key, value in parts.items() if key is not None}
     if None in parts:
-        node = _typed(parts[None], hint, place) if hint else guess(parts[None])
+        node = _typed(parts[None], hint, path) if hint else guess(parts[None])
     if not inner:
         return node
     kinds = typing.get_args(hint)
@@ -71,14 +71,14 @@ def _with(node, parts, hint=None, place="--config"):
         if isinstance(node, BertConfig):
             known, hints = _with_marks(node, inner, hints)
     else:
-        raise UserError(f"{place}.{next(iter(inner))}: {place}={node} has no parts")
+        raise UserError(f"{path}.{next(iter(inner))}: {path}={node} has no parts")
     made = {}
     for key, value in inner.items():
         if key not in known and isinstance(node, tuple):
-            raise UserError(f"{place}.{key}: {key} is not a position among {len(node)} entries")
+            raise UserError(f"{path}.{key}: {key} is not a position among {len(node)} entries")
         if key not in known and not isinstance(node, dict):
-            raise UserError(f"{place}.{key}: {unknown_field(type(node), key)}")
-        made[key] = _with(known.get(key, {}), value, hints.get(key), f"{place}.{key}")
+            raise UserError(f"{path}.{key}: {unknown_field(type(node), key)}")
+        made[key] = _with(known.get(key, {}), value, hints.get(key), f"{path}.{key}")
     if isinstance(node, tuple):
         return tuple((known | made).values())
     if isinstance(node, dict):

@@ -138,10 +138,10 @@ def hidden_states(encoder, examples, windows, batch_size, progress, layers, make
             states = compute_states(inputs)
             for index, row in enumerate(rows):
                 words = word_ids[row].astype(np.int64)
-                places = np.flatnonzero(words >= 0)
-                targets = first_word[example_index[row]] + words[places]
+                positions = np.flatnonzero(words >= 0)
+                targets = first_word[example_index[row]] + words[positions]
                 for file, state in zip(files, states, strict=True):
-                    file[targets] = state[index, places]
+                    file[targets] = state[index, positions]
             bar.update(len(rows))
     return files
 
@@ -187,10 +187,10 @@ def sentence_features(examples, windows: FeatureSet) -> FeatureSet:
     if "label_ids" in windows.columns:
         words = windows.columns["word_ids"]
         example_of = np.repeat(windows.columns["example_index"].values, words.lengths)
-        places = np.flatnonzero(words.values >= 0)
-        targets = first_word[example_of[places]] + words.values[places]
+        positions = np.flatnonzero(words.values >= 0)
+        targets = first_word[example_of[positions]] + words.values[positions]
         labels = np.full(len(numbers), -1, np.int32)
-        labels[targets] = windows.columns["label_ids"].values[places]
+        labels[targets] = windows.columns["label_ids"].values[positions]
         columns["label_ids"] = Column(labels, offsets)
     return FeatureSet(columns, len(examples), windows.max_seq_length)
 

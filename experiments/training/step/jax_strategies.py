@@ -278,8 +278,8 @@ class DeviceBatches:
 def _rows_in_order(records, seed, start):
     """Return indices into the arrays, in reading order."""
     begin = np.cumsum([0, *records.counts])
-    place, _ = records.beginning(start, seed, True, None)
-    for _, shard, index, order in reading_order(records, seed, True, None, place):
+    position, _ = records.beginning(start, seed, True, None)
+    for _, shard, index, order in reading_order(records, seed, True, None, position):
         yield from begin[shard] + index * record_sets.WINDOW + order
 
 
