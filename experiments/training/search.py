@@ -69,7 +69,8 @@ def _searched(config, workdir, grid, progress, overwrite):
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         cell = override(config, chosen)
-        results = runs.finetune(cell, workdir / _folder_name(chosen), progress, overwrite)
+        name = re.sub(r"[^\w.=-]+", "-", "_".join(f"{k}={v}" for k, v in chosen.items())) or "run"
+        results = runs.finetune(cell, workdir / name, progress, overwrite)
         key = tuple(chosen[name] for name in names)
         rows.setdefault(key, []).append((chosen.get("seed", config.seed), results))
     table = sorted(
@@ -99,7 +100,3 @@ def _row(fields, several):
         "spread": statistics.stdev(scores) if len(scores) > 1 else 0.0,
         "runs": {str(seed): results["dev"] for seed, results in several},
     }
-
-
-def _folder_name(chosen):
-    return re.sub(r"[^\w.=-]+", "-", "_".join(f"{k}={v}" for k, v in chosen.items())) or "run"

@@ -177,7 +177,7 @@ class Glue(TfdsTask, SequenceClassification):
 
     def _read(self, path: str, split: str, columns: tuple[str, ...]):
         columns = tuple(column for column in columns if column)
-        if _is_microsofts(path):
+        if os.path.basename(path) in _MICROSOFTS_FILES.values():
             rows = _microsofts_rows(path, split, columns)
         else:
             header = self.header if split != "test" else ()
@@ -256,10 +256,6 @@ def _answer(prediction: dict) -> str:
         # Similarity is from 0 to 5; a regression may leave that range.
         return f"{min(max(prediction['value'], 0.0), 5.0):.3f}"
     return prediction["label"]
-
-
-def _is_microsofts(path: str) -> bool:
-    return os.path.basename(path) in _MICROSOFTS_FILES.values()
 
 
 def _microsofts_rows(path: str, split: str, columns: tuple[str, ...]) -> Iterator[tuple[int, dict]]:

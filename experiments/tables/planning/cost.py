@@ -29,11 +29,6 @@ def windows(config: FinetuneConfig) -> float:
     return 1 + max(0, SQUAD_PARAGRAPH - room) / stride
 
 
-def checkpoint_bytes(bert) -> int:
-    """Return the bytes of the weights and both Adam moments in float32."""
-    return 12 * bert.num_parameters
-
-
 def seconds(flops: float, rate: float = RATE) -> float:
     """Return the seconds of a run at a rate of FLOPs a second."""
     return START_SECONDS + flops / rate
@@ -92,7 +87,8 @@ def estimate(
         if cell.kind == "pretrain":
             config = from_dict(PretrainConfig, cell.config)
             bert = resolve_bert(config.bert)
-            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * bert.num_parameters
+            # A checkpoint has the weights and both Adam moments in float32, the model the weights.
+            size = (12 * config.keep_checkpoints + 4) * bert.num_parameters
             beside, work = plan.beside.get(cell.name), []
             for phase in config.phases:
                 one = dataclasses.replace(config, phases=(phase,))

@@ -24,7 +24,8 @@ PAPER = "#fdfcf9"  # the page's background
 def figures(results: Results) -> dict[str, tuple[str, str]]:
     """Return {name: (caption, SVG)} of every figure that the results have data for."""
     found = {}
-    scores, gaps = ([c for c in results.curves if _of_gaps(c) == way] for way in (False, True))
+    gaps = [curve for curve in results.curves if any(point.less for point in curve.points)]
+    scores = [curve for curve in results.curves if curve not in gaps]
     if any(curve.points for curve in scores):
         found["steps"] = (
             "Score after fine-tuning against pre-training steps; bars are one standard deviation "
@@ -125,10 +126,6 @@ def _pretraining(results) -> str:
     axes.set_ylabel("loss, nats a piece")
     figure.legend(loc="outside lower left", ncols=3)
     return svg(figure)
-
-
-def _of_gaps(curve) -> bool:
-    return any(point.less for point in curve.points)
 
 
 def _gaps_of(curve, results) -> list[tuple[int, Finding]]:

@@ -50,23 +50,14 @@ def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> f
     return 3 * (bert.encoder_flops(sequences, length) + head_flops(bert, sequences * predictions))
 
 
-def _masked_pieces(bert, options, rows: int, length: int, masked: int) -> float:
-    return head_flops(bert, rows * masked)
-
-
 def next_tokens(bert, options, rows: int, length: int, masked: int) -> float:
     """Return the FLOPs of a left-to-right model's scores (see `objective_flops`)."""
     return head_flops(bert, rows * round(options.get("fraction", 1.0) * (length - 1)))
 
 
-def _nothing(bert, options, rows: int, length: int, masked: int) -> float:
-    return 0.0
-
-
 _OF_OBJECTIVES = {
-    "masked_lm": _masked_pieces,
+    "masked_lm": lambda bert, _, rows, length, masked: head_flops(bert, rows * masked),
     "next_token": next_tokens,
-    "next_sentence": _nothing,
 }
 
 
@@ -81,9 +72,9 @@ def objective_flops(bert, spec, rows: int, length: int, masked: int) -> float:
       masked: masked positions a row of the records.
     """
     name, options = parse_spec(spec)
-    known = name in _OF_OBJECTIVES or name in names("flops")
-    function = find("flops", name, _OF_OBJECTIVES) if known else _nothing
-    return function(bert, options, rows, length, masked)
+    if name not in _OF_OBJECTIVES and name not in names("flops"):
+        return 0.0
+    return find("flops", name, _OF_OBJECTIVES)(bert, options, rows, length, masked)
 
 
 def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked: int) -> float:
