@@ -23,7 +23,7 @@ from absl import flags
 
 from data_prep.corpus import input_look, shares
 from data_prep.corpus.input_files import expand_inputs, places_of
-from data_prep.jobs import command_flags, commands, storage
+from data_prep.jobs import command_flags, commands, storage, vocabularies
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.workers import LocalWorkers, available_cores
@@ -88,10 +88,10 @@ def create(
     check_outputs([*places_of(named), *inputs, vocab_path], work=[output, token_store])
     # Wrong or unsuitable inputs are refused before any work.
     input_look.look(inputs)
-    tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
+    tokenizer = vocabularies.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)
     with contextlib.ExitStack() as stack:
-        vocab_path = stack.enter_context(storage.one_file(vocab_path, tokenizer))
+        vocab_path = stack.enter_context(vocabularies.one_file(vocab_path, tokenizer))
         store_options = token_stores.store_options(inputs, vocab_path, chosen)
         options = store_options | dataclasses.asdict(chosen)
         # The number of separators between A and B; 0 in rows without a B.

@@ -13,7 +13,7 @@ import os
 import numpy as np
 from absl import flags
 
-from data_prep.jobs import commands, storage
+from data_prep.jobs import commands, storage, vocabularies
 from data_prep.jobs.outputs import check_outputs
 from data_prep.pretraining.reading.record_files import parse_example, read_records
 from data_prep.pretraining.reading.record_sets import open_records
@@ -32,7 +32,7 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
     """
     records = open_records(source)
     vocab_path = vocab_path or _vocab_beside(records)
-    tokenizer = storage.load_tokenizer(vocab_path)
+    tokenizer = vocabularies.load_tokenizer(vocab_path)
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
         label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
@@ -60,7 +60,7 @@ def statistics(source, limit: int = 100_000) -> dict:
     fates = np.zeros(2, np.int64)  # [MASK], unchanged
     vocab_path = _vocab_beside(records, required=False)
     knows = bool(vocab_path) and records.has_predictions
-    mask_id = storage.load_tokenizer(vocab_path).mask_id if knows else -1
+    mask_id = vocabularies.load_tokenizer(vocab_path).mask_id if knows else -1
     for example in itertools.islice(_examples(records), limit):
         lengths.append(int(example["input_mask"].sum()))
         random_next += int(example["next_sentence_labels"][0])
@@ -196,7 +196,7 @@ def _joined(pieces):
 
 
 def _vocab_beside(records, required=True):
-    path = storage.find_vocabulary(os.path.dirname(records.files[0]), required=False)
+    path = vocabularies.find_vocabulary(os.path.dirname(records.files[0]), required=False)
     if required and not path:
         raise UserError(f"no vocabulary lies beside {records.files[0]}; give one with --vocab")
     return path

@@ -24,6 +24,7 @@ from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.files import formats
+from data_prep.tasks.files.table import FORMATS
 from experiments.training.answers.answer_files import open_answers
 from experiments.training.answers.predictor import Predictor, read_task, task_on
 from experiments.training.settings.config_flags import define_task_options, task_options_from_flags
@@ -31,7 +32,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import beside
 
 _OFFICIAL = ("official", "squad")  # whole files, as the task's benchmark has them
-FORMATS = (*formats.FORMATS, *_OFFICIAL)
+FORMATS = (*FORMATS, *_OFFICIAL)
 _CHUNK = 1024  # examples that are batched together, by length
 
 

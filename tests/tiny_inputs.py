@@ -194,11 +194,11 @@ def files(**contents: str | bytes) -> Callable[[Path], None]:
 def _read_task(task: str, folder: Path) -> list[str]:
     """Its examples and features; the file is looked at as an input of predict, too."""
     from data_prep.tasks import get_task
-    from data_prep.tasks.files import formats
+    from data_prep.tasks.files.table import FORMATS
     from official_bert.tokenization import BertTokenizer
 
     path = next(p for p in folder.iterdir() if p.name.startswith("train"))
-    for format in ("", *formats.FORMATS):
+    for format in ("", *FORMATS):
         with contextlib.suppress(UserError):
             assert all(
                 isinstance(row, dict)

@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from data_prep.jobs import array_files, storage, workers
+from data_prep.jobs import array_files, storage, vocabularies, workers
 from data_prep.pretraining import random_streams
 from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows
 from data_prep.pretraining.next_sentence import PACKINGS, SegmentPairs
@@ -240,4 +240,4 @@ class _Vocabulary:
 
 @functools.lru_cache(maxsize=2)
 def _vocabulary(path, sha256):  # the digest is part of the key: a file may be written anew
-    return _Vocabulary(storage.load_tokenizer(path, sha256))
+    return _Vocabulary(vocabularies.load_tokenizer(path, sha256))

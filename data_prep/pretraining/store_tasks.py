@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 
 from data_prep.corpus.text_files import decode_lines, line_blocks, text_lines
-from data_prep.jobs import array_files, storage
+from data_prep.jobs import array_files, storage, vocabularies
 from data_prep.pretraining import key_ranges
 from official_bert.tokenization.reference import Rules, is_ideograph
 
@@ -338,7 +338,7 @@ def token_dtype(vocab_size: int, segmented: bool = False):
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(vocab, rules, sha256):  # the digest is part of the key
-    return storage.load_tokenizer(vocab, sha256, **dict(rules))
+    return vocabularies.load_tokenizer(vocab, sha256, **dict(rules))
 
 
 class SegmentedEncoder:

@@ -7,9 +7,9 @@
     task.score(examples, task.predictions(examples, features, outputs))
 
 Begin with `task`, the protocol, then a task: `classification.glue`, `question_answering.squad`,
-`tagging.conll`. `split_files` finds the files of splits; `featurize` and `batches` lead to
-the model, `metrics` back from it. Modules of tasks are imported on first use, so that listing
-the names costs nothing.
+`tagging.conll`. `split_files` finds the files of splits and `text_groups` holds examples out;
+`featurize`, `feature_set` and `batches` lead to the model, `metrics` back from it. Modules of tasks
+are imported on first use, so that listing the names costs nothing.
 """
 
 import importlib

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from data_prep.tasks.files import formats, reading
+from data_prep.tasks.files.table import Table
 from official_bert.common.errors import UserError, check_choice, check_once, first_of
 from official_bert.common.files import atomic_write
 
@@ -23,7 +24,7 @@ class Inputs:
     Attributes:
       rows: (rows, example) in the order of the file. One example may stand for several rows, such
         as the sentences of a document; None stands for rows without text.
-      source: the file as a `formats.Table` or `token_lines.TokenLines`.
+      source: the file as a `table.Table` or `token_lines.TokenLines`.
     """
 
     rows: Iterator[tuple[list[dict], Any]]
@@ -42,7 +43,7 @@ class Task:
       wanted: names of the columns with these fields in files, and alternatives
         (`formats.detect_format`).
       header: names of the columns of files without a header.
-      short_rows: see `formats.Table.rows`.
+      short_rows: see `table.Table.rows`.
       hint: advice for files whose columns have other names.
       baseline_is: predicate about `baseline` for a sentence, such as "answers without a model".
       scoring: how the scores count, if a benchmark has several ways; for the report.
@@ -161,7 +162,7 @@ class Task:
         """Return the rows of a user's file, with an example without label for each.
 
         Args:
-          path: a file of any of `formats.FORMATS`; "-" is standard input.
+          path: a file of any of `table.FORMATS`; "-" is standard input.
           format: one of them, if the user says it.
 
         Raises:
@@ -172,7 +173,7 @@ class Task:
         )
         return Inputs(self.asked(table), table)
 
-    def asked(self, table: formats.Table) -> Iterator[tuple[list[dict], Any]]:
+    def asked(self, table: Table) -> Iterator[tuple[list[dict], Any]]:
         """Yield `Inputs.rows` of a table whose wanted columns are the input fields."""
         for number, row in table.rows(self.short_rows, blank_lines=True):
             if row is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data_prep.jobs import storage
+from data_prep.jobs import vocabularies
 from data_prep.pretraining import masking
 from data_prep.pretraining.reading import philox
 from official_bert.common.json_files import field
@@ -65,7 +65,9 @@ class MaskingRules:
         for name in ("masked_lm_prob", "mask_rate", "same_rate"):
             field(options, name, (int, float), f"{path}: options")
         digest = field(records.manifest, "vocab_sha256", str, path)
-        tokenizer = storage.load_tokenizer(storage.find_vocabulary(records.folder), digest)
+        tokenizer = vocabularies.load_tokenizer(
+            vocabularies.find_vocabulary(records.folder), digest
+        )
         whole_words = field(options, "do_whole_word_mask", bool, f"{path}: options")
         return cls(
             records.max_seq_length,

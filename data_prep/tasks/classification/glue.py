@@ -19,6 +19,7 @@ from data_prep.tasks.classification.sequence_classification import (
     TextExample,
 )
 from data_prep.tasks.files import formats, reading
+from data_prep.tasks.files.table import Table
 from data_prep.tasks.task import TfdsTask, find_file
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
@@ -189,7 +190,7 @@ class Glue(TfdsTask, SequenceClassification):
             if entry[1] is not None:
                 yield index, *entry
 
-    def _complete_rows(self, table: formats.Table, split: str):
+    def _complete_rows(self, table: Table, split: str):
         # The official QQP files hold a few broken lines; TFDS skips them too, but counts them.
         skipped = 0
         for entry in table.rows(self.short_rows):
@@ -259,7 +260,7 @@ def _answer(prediction: dict) -> str:
 
 
 def _microsofts_rows(path: str, split: str, columns: tuple[str, ...]) -> Iterator[tuple[int, dict]]:
-    """Yield the rows of a split in the order of the file, as `formats.Table.rows`.
+    """Yield the rows of a split in the order of the file, as `table.Table.rows`.
 
     Raises:
       UserError: dev_ids.tsv is not beside the training file, or names a pair that is not there.

@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics, split_files
+from data_prep.tasks import metrics, text_groups
 from data_prep.tasks.task import FileTask, MissingFile, head_of
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
@@ -235,13 +235,13 @@ class SequenceClassification(Classification):
             except MissingFile:
                 if self.files["dev"]:
                     raise
-            parts = split_files.folds(examples, self.folds)
+            parts = text_groups.folds(examples, self.folds)
             return [
                 dataclasses.replace(example, id=str(number))
                 for number, (example, part) in enumerate(zip(examples, parts, strict=True))
                 if (part == self.fold) == (split == "dev")
             ]
-        train, dev = split_files.dev_from_train(examples, self.dev_from_train)
+        train, dev = text_groups.dev_from_train(examples, self.dev_from_train)
         if split == "dev":
             self.notes["dev"] = {"from_training_file": len(dev)}
             return dev
@@ -307,7 +307,7 @@ class SequenceClassification(Classification):
 
     def clusters(self, examples: list) -> list:
         """Cluster examples that share a text or, if single texts, five consecutive words."""
-        return split_files.clusters_of_texts(examples)
+        return text_groups.clusters_of_texts(examples)
 
 
 def write_answers(path: str, kind: str, labels: list[str], predictions: list[dict]) -> list[str]:

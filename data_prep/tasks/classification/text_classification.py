@@ -15,6 +15,7 @@ from data_prep.tasks.classification.sequence_classification import (
     TextExample,
 )
 from data_prep.tasks.files import formats
+from data_prep.tasks.files.table import Table
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from official_bert.common.errors import UserError, check_choice, check_once, first_of
@@ -194,7 +195,7 @@ class TextClassification(SplitTask, SequenceClassification):
                 if len(same) > 1:
                     formats.announce(f"{path}: {' and '.join(same)} are classes of their own")
 
-    def table(self, split: str) -> formats.Table:
+    def table(self, split: str) -> Table:
         table = super().table(split)
         there = [each for each in self.wanted if set(each) <= set(table.columns)]
         if others := [each for each in there if not set(each) <= set(table.found)]:
@@ -232,7 +233,7 @@ class TextClassification(SplitTask, SequenceClassification):
         if all(bits and len(bits) > 1 for bits in vectors):
             raise UserError(f"{path}: {self._vector(vectors[0], ())}")
 
-    def _label(self, row: dict, table: formats.Table, where: str, needed: bool = True):
+    def _label(self, row: dict, table: Table, where: str, needed: bool = True):
         """Return the label of a row; None where it has none, as in test files."""
         if missing := [name for name in self.needed if name not in row]:
             raise UserError(f"{where}: no {first_of(missing, 6)}; it has {first_of(row, 20)}")
@@ -308,7 +309,7 @@ class TextClassification(SplitTask, SequenceClassification):
             parts = text.split(self.label_separator)
         return parts
 
-    def _are_vectors(self, table: formats.Table) -> bool:
+    def _are_vectors(self, table: Table) -> bool:
         """Return whether all rows of a file are vectors of 0 and 1, of one length.
 
         Rows of indices differ in length, and hold no number twice.

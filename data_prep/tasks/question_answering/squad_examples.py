@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from data_prep.tasks.files import formats
+from data_prep.tasks.files.table import Table
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of
 
@@ -63,7 +64,7 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     return examples
 
 
-def rows_of(table: formats.Table) -> Iterator[tuple[dict, SquadExample]]:
+def rows_of(table: Table) -> Iterator[tuple[dict, SquadExample]]:
     """Yield (row, example) of each question.
 
     The row of a question in an article is the question with its context.

@@ -15,7 +15,8 @@ from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import HoldingOut
 from data_prep.tasks.tagging import conll_files
 from data_prep.tasks.tagging.conll_columns import COLUMNS
-from data_prep.tasks.tagging.conll_files import TagColumns, TaggedDocument
+from data_prep.tasks.tagging.conll_files import TagColumns
+from data_prep.tasks.tagging.tagged_document import TaggedDocument
 from data_prep.tasks.task import Inputs, TfdsTask, head_of, label_list
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write

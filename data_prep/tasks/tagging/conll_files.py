@@ -10,9 +10,11 @@ import sys
 
 from data_prep.corpus import parquet_files
 from data_prep.tasks.files import formats, reading
+from data_prep.tasks.files.table import Table
 from data_prep.tasks.files.token_lines import TokenLines, is_token_a_line
 from data_prep.tasks.tagging import character_spans
 from data_prep.tasks.tagging.conll_columns import COLUMNS
+from data_prep.tasks.tagging.tagged_document import TaggedDocument
 from data_prep.tasks.task import Inputs
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
@@ -27,55 +29,6 @@ _TOOLS = (
     (re.compile(r'[\[{\s]*"(id|doc_key)":[^\[]*"(paragraphs|sentences)":'), "a tool's own JSON"),
 )
 _HINT = "; --task_options.word_column= and --task_options.tag_column= name others"
-
-
-@dataclasses.dataclass(frozen=True)
-class TaggedDocument:
-    """A document as sentences of words, with their tags.
-
-    `sentences`: tuples of words; `tags`: the tags of each sentence (IOB2 for phrases), or None
-    where they are unknown.
-
-    `offsets`: for running text, the (start, end) characters of each word, else None.
-    """
-
-    id: str
-    sentences: tuple[tuple[str, ...], ...]
-    tags: tuple[tuple[str, ...], ...] | None = None
-    offsets: tuple[tuple[tuple[int, int], ...], ...] | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of its sentences: as many examples it counts as."""
-        return len(self.sentences)
-
-    @property
-    def text(self) -> str:
-        """Return its words, a sentence a line."""
-        return "\n".join(" ".join(words) for words in self.sentences)
-
-    def by_sentence(self) -> list["TaggedDocument"]:
-        """Return its sentences, each as a document."""
-        return [
-            TaggedDocument(
-                f"{self.id}/{index}",
-                (words,),
-                self.tags and (self.tags[index],),
-                self.offsets and (self.offsets[index],),
-            )
-            for index, words in enumerate(self.sentences)
-        ]
-
-    @classmethod
-    def of(cls, name: str, parts: list["TaggedDocument"]) -> "TaggedDocument":
-        """Join parts to a document with a name."""
-        sentences = tuple(words for part in parts for words in part.sentences)
-        return cls(name, sentences, tuple(tags for part in parts for tags in part.tags))
-
-    def first(self, count: int) -> "TaggedDocument":
-        """Return a document of its first `count` sentences."""
-        parts = (self.sentences, self.tags, self.offsets)
-        return TaggedDocument(self.id, *(part and part[:count] for part in parts))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +77,7 @@ def read(path: str, kinds=None, layout: TagColumns | None = None) -> list[Tagged
             "a blank line between sentences), from JSON and from Parquet, not from CSV"
         )
     found, documents = _look(path, layout, tagged=True), []
-    if isinstance(found, formats.Table):
+    if isinstance(found, Table):
         documents = _tagged_rows(found, kinds, layout)
     else:
         for sentences in found.documents:
@@ -173,7 +126,7 @@ def inputs(task, path: str, format: str, layout: TagColumns, single: bool) -> In
     Args:
       task: makes examples of running text.
       path: a file, "-" for standard input.
-      format: of `formats.FORMATS`, if the user says it.
+      format: of `table.FORMATS`, if the user says it.
       layout: the columns that are known.
       single: whether every sentence is an example.
 
@@ -238,7 +191,7 @@ def _words_and_tags(sentence, column):
 
 def _look(
     path: str, layout: TagColumns, tagged: bool, format: str = "", of_tokens: bool = False
-) -> formats.Table | TokenLines:
+) -> Table | TokenLines:
     """Find out what a file is: rows, a token a line, or (if no tags are wanted) running text.
 
     `of_tokens`: plain lines are known to be tokens.
@@ -287,7 +240,7 @@ def _look(
     return table
 
 
-def _tagged_rows(table: formats.Table, kinds, layout: TagColumns) -> list[list[tuple]]:
+def _tagged_rows(table: Table, kinds, layout: TagColumns) -> list[list[tuple]]:
     column = layout.column
     names = table.class_names.get(table.found[1]) or layout.names
     documents, empty, rejected = [], 0, 0
@@ -383,7 +336,7 @@ def _asked_tokens(found: TokenLines, single: bool):
             yield part, TaggedDocument(str(index), words)
 
 
-def _asked_rows(table: formats.Table, single: bool):
+def _asked_rows(table: Table, single: bool):
     (name,) = table.found
     rows = ((number, row or {}) for number, row in table.rows(blank_lines=True))
     for group in ([row] for row in rows) if single else by_document(rows):

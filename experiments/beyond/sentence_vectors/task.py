@@ -13,7 +13,7 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics, split_files
+from data_prep.tasks import metrics, text_groups
 from data_prep.tasks.files import formats
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import MissingFile, label_list
@@ -371,4 +371,4 @@ class SentenceVectorsTask(SplitTask):
 
     def clusters(self, examples):
         """Return examples that share a text."""
-        return split_files.clusters_of_texts(examples)
+        return text_groups.clusters_of_texts(examples)

@@ -13,6 +13,7 @@ import sys
 
 from data_prep.tasks.files import formats
 from data_prep.tasks.files.reading import cell
+from data_prep.tasks.files.table import Table
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
@@ -37,7 +38,7 @@ def open_answers(path, source, head, labels, overwrite: bool = False):
       path: .jsonl, .json, .csv, .parquet, else a TSV; .gz behind the ending compresses; "-" is
         standard output. Input with a token a line is answered in such lines, except in JSON and
         Parquet.
-      source: the input's `formats.Table` or `token_lines.TokenLines`.
+      source: the input's `table.Table` or `token_lines.TokenLines`.
       head: of the task.
       labels: of the model.
       overwrite: rename what stands at the path first.
@@ -57,7 +58,7 @@ def open_answers(path, source, head, labels, overwrite: bool = False):
             contextlib.closing(_Parquet(file, source, head)) as writer,
         ):
             yield writer.write
-    elif not isinstance(source, formats.Table):
+    elif not isinstance(source, Table):
         tags = []
         yield lambda rows, answers: tags.extend(
             tag for answer in answers for sentence in answer["tags"] for tag in sentence

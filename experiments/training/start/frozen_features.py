@@ -26,7 +26,8 @@ import official_bert
 from data_prep.jobs import commands, storage
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
-from data_prep.tasks.featurize import Column, FeatureSet, code_hash
+from data_prep.tasks.feature_set import Column, FeatureSet
+from data_prep.tasks.featurize import code_hash
 from official_bert.bilstm import BidirectionalLSTM
 from official_bert.common.checksums import crc32c_file
 from official_bert.common.errors import UserError

@@ -8,7 +8,7 @@ import tiny_runs
 
 import official_bert
 from data_prep.create_pretraining_data import create
-from data_prep.jobs import storage
+from data_prep.jobs import vocabularies
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import cache_key, featurize
 from experiments import evaluate, finetune, predict, pretrain
@@ -27,7 +27,7 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("roberta")
     text = tiny_runs.write_text(folder / "text.txt")
     tokenizer = learn_byte_pairs([str(text)], 320)
-    storage.write_tokenizer(str(folder / "tokenizer.json"), tokenizer)
+    vocabularies.write_tokenizer(str(folder / "tokenizer.json"), tokenizer)
     for packing in ("single", "segments", "consecutive"):
         options = {"max_seq_length": 24, "max_predictions_per_seq": 4, "dynamic_masking": True}
         create(

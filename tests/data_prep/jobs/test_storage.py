@@ -10,7 +10,7 @@ from corpora import documents
 
 from data_prep import vocab, wikipedia
 from data_prep.corpus.input_files import expand_inputs
-from data_prep.jobs import array_files, storage
+from data_prep.jobs import array_files, storage, vocabularies
 from data_prep.sentences import split_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write
@@ -118,8 +118,8 @@ def test_every_command_writes_where_it_is_told(remote, tmp_path, monkeypatch):
     paths = expand_inputs(f"{remote}/out/*.gz")
     assert next(documents(paths))[0] == "The town lies in the north."
     pieces = vocab.learn_vocab(paths, 40, character_coverage=1.0)
-    storage.write_tokenizer(f"{remote}/vocab.txt", BertTokenizer(pieces))
-    assert storage.load_tokenizer(f"{remote}/vocab.txt").vocab == pieces
+    vocabularies.write_tokenizer(f"{remote}/vocab.txt", BertTokenizer(pieces))
+    assert vocabularies.load_tokenizer(f"{remote}/vocab.txt").vocab == pieces
     page = f"<page><title>T</title><id>1</id><revision><text>{ARTICLE}</text></revision></page>"
     put(f"{remote}/dump.xml", f"<mediawiki>{page}</mediawiki>".encode())
     report = wikipedia.extract(f"{remote}/dump.xml", f"{remote}/wiki")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_prep.tasks import batches
-from data_prep.tasks.featurize import FeatureSet
-from data_prep.tasks.tagging.conll_files import TaggedDocument
+from data_prep.tasks.feature_set import FeatureSet
+from data_prep.tasks.tagging.tagged_document import TaggedDocument
 
 
 def feature_set(lengths, max_seq_length=64, **more):

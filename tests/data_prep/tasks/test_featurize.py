@@ -4,7 +4,8 @@ import pytest
 from data_prep.tasks import featurize as module
 from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
-from data_prep.tasks.featurize import FeatureSet, cache_key, featurize
+from data_prep.tasks.feature_set import FeatureSet
+from data_prep.tasks.featurize import cache_key, featurize
 from data_prep.tasks.files import formats
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tasks import get_task, split_files
+from data_prep.tasks import get_task, text_groups
 from data_prep.tasks.classification.sequence_classification import TextExample
 from official_bert.common.errors import UserError
 
@@ -27,7 +27,7 @@ def runs(example):
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=9), min_size=1, max_size=12))
 def test_the_sides_share_no_text_and_no_five_words(texts):
     examples = examples_of(*((" ".join(words),) for words in texts), others=200)
-    train, dev = split_files.dev_from_train(examples, 50)
+    train, dev = text_groups.dev_from_train(examples, 50)
     assert len(dev) == 50 and sorted(train + dev, key=lambda e: int(e.id)) == examples
     assert train == sorted(train, key=lambda e: int(e.id))
     shared = set().union(*map(runs, train)) & set().union(*map(runs, dev))
@@ -36,10 +36,10 @@ def test_the_sides_share_no_text_and_no_five_words(texts):
 
 def test_which_ones_follows_from_the_texts_alone():
     examples = many(300)
-    _, dev = split_files.dev_from_train(examples, 60)
-    _, again = split_files.dev_from_train(examples[::-1], 60)
+    _, dev = text_groups.dev_from_train(examples, 60)
+    _, again = text_groups.dev_from_train(examples[::-1], 60)
     assert {e.id for e in dev} == {e.id for e in again}
-    _, more = split_files.dev_from_train(examples, 90)
+    _, more = text_groups.dev_from_train(examples, 90)
     assert {e.id for e in dev} < {e.id for e in more}
 
 
@@ -47,18 +47,18 @@ def test_pairs_that_share_a_question_stay_together():
     pairs = [(f"q{i}", f"Q{i + 1} ") for i in range(3)] + [("a", "b")]
     examples = examples_of(*pairs, others=500)
     for count in range(1, 80):
-        train, _ = split_files.dev_from_train(examples, count)
+        train, _ = text_groups.dev_from_train(examples, count)
         assert sum(example.id in ("0", "1", "2") for example in train) in (0, 3)
 
 
 def test_a_large_group_stays_in_training():
     examples = examples_of(*((f"what is the best way to w{i}",) for i in range(50)), others=450)
-    train, dev = split_files.dev_from_train(examples, 450)
+    train, dev = text_groups.dev_from_train(examples, 450)
     assert train == examples[:50]
     with pytest.raises(UserError, match="of 500 training examples at most 450 can be held out"):
-        split_files.dev_from_train(examples, 451)
+        text_groups.dev_from_train(examples, 451)
     with pytest.raises(UserError, match="of 3 training examples at most 2 can"):
-        split_files.dev_from_train(many(3), 3)
+        text_groups.dev_from_train(many(3), 3)
 
 
 def test_the_option_of_tasks_of_texts(write, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from data_prep.tasks import get_task, metrics
 from data_prep.tasks.featurize import featurize
 from data_prep.tasks.tagging import conll_columns, conll_files
-from data_prep.tasks.tagging.conll_files import TaggedDocument
+from data_prep.tasks.tagging.tagged_document import TaggedDocument
 from official_bert.common.errors import UserError
 
 TEXT = """-DOCSTART- -X- O O

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from data_prep.tasks.files import formats
+from data_prep.tasks.files.table import Table
 from experiments.training.answers.answer_files import open_answers
 from official_bert.common.errors import UserError
 
@@ -22,7 +22,7 @@ ANSWERS = [
     None,
     {"id": "9", "label": "x", "probabilities": [1.0, 0.0]},
 ]
-TABLE = formats.Table("a.jsonl", "jsonl", ("id",), ("text",))
+TABLE = Table("a.jsonl", "jsonl", ("id",), ("text",))
 
 
 def written(path, rows=ROWS, answers=ANSWERS, source=TABLE):
@@ -90,7 +90,7 @@ def test_columns_of_the_input_come_out_as_they_went_in(tmp_path, name):
 
 
 def test_an_empty_line_stays_one(tmp_path):
-    lines = formats.Table("a.txt", "lines", ("text",), ("text",))
+    lines = Table("a.txt", "lines", ("text",), ("text",))
     rows = [{"text": "one"}, {"text": ""}, {"text": "four"}]
     found = written(tmp_path / "a.tsv", rows, ANSWERS, lines).read_text().splitlines()
     assert found[2] == "" and found[3].startswith("four\tx\t")

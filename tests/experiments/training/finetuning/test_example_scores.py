@@ -8,7 +8,7 @@ import pytest
 from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
 from data_prep.tasks.metrics import classification_scores, classification_sums
-from data_prep.tasks.tagging.conll_files import TaggedDocument
+from data_prep.tasks.tagging.tagged_document import TaggedDocument
 from experiments.tables.judging.measures import MEASURES
 from experiments.training.finetuning import example_scores
 from official_bert.common.errors import UserError
