@@ -33,7 +33,7 @@ from typing import NamedTuple
 from absl import flags
 
 from data_prep.corpus import shares
-from data_prep.corpus.mediawiki import wikipedia_dump, wikitext
+from data_prep.corpus.mediawiki import nodes, wikipedia_dump, wikitext
 from data_prep.corpus.mediawiki.unclosed_markup import TooSlow
 from data_prep.corpus.mediawiki.wikipedia_dump import Page, Stretch
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
@@ -67,7 +67,7 @@ class _Part(NamedTuple):
 
 
 def article(
-    page: Page, site: wikitext.Site, min_characters: int, hole: str, dropped: Counter
+    page: Page, site: nodes.Site, min_characters: int, hole: str, dropped: Counter
 ) -> list[str]:
     """Return the sentences of a page, or [] where it is not an article or has too little text.
 

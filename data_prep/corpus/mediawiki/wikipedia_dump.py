@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from data_prep.corpus.mediawiki.wikitext import Site
+from data_prep.corpus.mediawiki.nodes import Site
 from data_prep.corpus.packed_files import DamagedFile, is_plain, open_bytes
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus.mediawiki import variants, wikitext
+from data_prep.corpus.mediawiki import nodes, variants, wikitext
 
 PAGE = """\
 {{Infobox city|name=Leeds|note={{nested|a}} text}}
@@ -134,10 +134,10 @@ def test_a_sentence_that_lost_words_goes_or_keeps_a_mark(source):
 
 
 def test_names_of_namespaces_come_from_the_wiki():
-    site = wikitext.Site.of("ru", {"6": "Файл", "14": "Категория", "-2": "Медиа"})
+    site = nodes.Site.of("ru", {"6": "Файл", "14": "Категория", "-2": "Медиа"})
     source = "Река.[[файл:x|мини|Вид. Да.]] Вода[[ Категория:Реки]].[[Медиа:a|b]] [[:Файл:x|Y]]."
     assert wikitext.passages(source, None, site) == ["Река. Вода. Y."]
-    site = wikitext.Site.of("vi", {"6": "Tập tin", "14": "Thể loại"})
+    site = nodes.Site.of("vi", {"6": "Tập tin", "14": "Thể loại"})
     assert wikitext.passages("Sông.[[Tập_tin:a|b. C.]][[File:c|d.]]", None, site) == ["Sông."]
 
 
@@ -157,15 +157,15 @@ def test_names_of_namespaces_come_from_the_wiki():
     ],
 )
 def test_one_variant_is_shown(source, hans, taiwan):
-    assert wikitext.passages(source, None, wikitext.Site("zh")) == [hans]
-    assert wikitext.passages(source, None, wikitext.Site("zh-tw")) == [taiwan]
+    assert wikitext.passages(source, None, nodes.Site("zh")) == [hans]
+    assert wikitext.passages(source, None, nodes.Site("zh-tw")) == [taiwan]
 
 
 def test_variants_of_other_wikis():
     source = "-{sr-ec:ћирилица;sr-el:latinica}-."
-    assert wikitext.passages(source, None, wikitext.Site("sr")) == ["ћирилица."]
-    assert wikitext.passages(source, None, wikitext.Site("sr-el")) == ["latinica."]
-    assert wikitext.passages("x-{y}-z.", None, wikitext.Site("en")) == ["x-{y}-z."]
+    assert wikitext.passages(source, None, nodes.Site("sr")) == ["ћирилица."]
+    assert wikitext.passages(source, None, nodes.Site("sr-el")) == ["latinica."]
+    assert wikitext.passages("x-{y}-z.", None, nodes.Site("en")) == ["x-{y}-z."]
     deep = "-{" * 50_000 + "x." + "}-" * 50_000
     assert "x." in variants.shown(deep, "zh")
 
@@ -210,6 +210,6 @@ def test_kinds_of_pages():
     ).map("".join)
 )
 def test_any_source_gives_clean_lines(source):
-    for passage in wikitext.passages(source, None, wikitext.Site("zh")):
+    for passage in wikitext.passages(source, None, nodes.Site("zh")):
         assert passage == " ".join(passage.split())
         assert not any(mark in passage for mark in ["{{", "}}", "[[", "]]", "{|", "''", "\x01"])
