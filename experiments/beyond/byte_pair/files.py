@@ -9,7 +9,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import MOST_BYTES, field, list_of, read_json, shorten
 from official_bert.common.outside_files import read_bytes
-from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library import roles, tokenizer_json
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
@@ -65,7 +65,7 @@ def gpt2s(contents: dict[str, Any], path: Path) -> ForeignTokenizer:
     """
     pieces, merges = of_two_files(contents, path)
     id_of = {piece: index for index, piece in enumerate(pieces)}
-    beside = path.with_name(tokenizer_json.CONFIG)
+    beside = path.with_name(roles.CONFIG)
     prefix = beside.is_file() and read_json(beside).get("add_prefix_space") is True
     byte_level = {"type": "ByteLevel", "add_prefix_space": prefix, "use_regex": True}
     whole = tokenizer_json.whole(

@@ -12,7 +12,8 @@ from experiments.training.finetuning import advice, finetune_data, finetune_repo
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings import options
 from experiments.training.start import preflight, reuse_head
-from experiments.training.start.examples import class_weights_of, read_others
+from experiments.training.start.class_weights import class_weights_of
+from experiments.training.start.examples import read_others
 from experiments.training.step import device_choices, loop, session
 from experiments.training.step.backend import strategies
 from experiments.training.step.evaluation import TaskEvaluator

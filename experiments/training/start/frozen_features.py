@@ -1,8 +1,8 @@
-"""The feature-based approach of section 5.3: a tagger on the hidden states of a frozen encoder.
+"""The feature-based approach of section 5.3: the hidden states of a frozen encoder as features.
 
 The states are computed once and kept on disk; a randomly initialised two-layer BiLSTM, 768 wide,
-and a classifier on each word take them as they are. The encoder is not trained, so the six
-rows of Table 7 differ only in the hidden states that they read.
+and a classifier on each word (`feature_tagger`) take them as they are. The encoder is not trained,
+so the six rows of Table 7 differ only in the hidden states that they read.
 
 A word's vector is that of its first sub-token (or of the one that the task labels), in the window
 where it has most context. One pass over the data stores all layers, a file each; every row of Table
@@ -18,9 +18,7 @@ import inspect
 import json
 from pathlib import Path
 
-import keras
 import numpy as np
-from keras import ops
 
 import official_bert
 from data_prep.jobs import commands, storage
@@ -28,15 +26,11 @@ from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
 from data_prep.tasks.featurize import code_hash
-from official_bert.bilstm import BidirectionalLSTM
 from official_bert.common.checksums import crc32c_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import allocate, atomic_folder
 from official_bert.config import BertConfig
-from official_bert.features import LayerCombination, select_layers
-from official_bert.heads import BertTagger
-from official_bert.losses import ModelWithLosses
-from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
+from official_bert.features import select_layers
 
 _ROOM = Path(official_bert.__file__).parent
 _CODE = (Path(__file__), *(_ROOM / name for name in ("encoder.py", "layers.py")))
@@ -240,59 +234,3 @@ def _first_words(examples) -> np.ndarray:
 def _pieces(length: int, longest: int) -> list[int]:
     whole, rest = divmod(length, longest)
     return [longest] * whole + [rest] * (rest > 0)
-
-
-class FeatureTagger(ModelWithLosses):
-    """A layer combination, BiLSTMs and a classifier on each word.
-
-    Args:
-      bert: BertConfig of the encoder that made the vectors.
-      num_labels: labels of the task.
-      combination: a key of `official_bert.features.COMBINATIONS`.
-      width: of the BiLSTM's output, both directions together.
-      layers: BiLSTMs on top of each other.
-      seed: of the initial weights.
-    """
-
-    has_folder = False
-
-    def __init__(self, bert, num_labels, combination, width=768, layers=2, seed=None, **kwargs):
-        super().__init__(**{"name": "feature_tagger", **kwargs})
-        self.num_labels = num_labels
-        self.combination = combination
-        self.dropout_rate = bert.hidden_dropout_prob
-        self.seed_generator = keras.random.SeedGenerator(seed)
-        states = select_layers(range(bert.num_hidden_layers + 1), combination)
-        self.join = LayerCombination(combination, len(states), dtype=self.dtype_policy, name="join")
-        inputs = bert.hidden_size * (len(states) if self.join.join == "concat" else 1)
-        self.lstms = []
-        for layer in range(layers):
-            layer_seed = None if seed is None else seed + 10 * layer
-            lstm = BidirectionalLSTM(width, layer_seed, self.dtype_policy)
-            with keras.name_scope(f"lstm_{layer}"):
-                lstm.build((None, None, inputs if layer == 0 else width))
-            self.lstms.append(lstm)
-        self.head = keras.layers.Dense(
-            num_labels,
-            kernel_initializer=keras.initializers.GlorotUniform(seed),
-            dtype=self.dtype_policy,
-            name="head",
-        )
-        self.head.build((None, width))
-        self.built = True
-        self._declare_means("label_loss", "accuracy")
-
-    def call(self, batch, training=False, seed=None):
-        """`features` [B, L, layers, H] and `input_mask` int32 [B, L] -> {"logits": [B, L, N]}."""
-        seed = (next_seed(self.seed_generator) if seed is None else seed) if training else None
-        states = ops.cast(batch["features"], self.compute_dtype)
-        sequence = self.join([states[:, :, i] for i in range(self.join.num_layers)])
-        mask = ops.cast(batch["input_mask"], "bool")
-        for index, lstm in enumerate(self.lstms):
-            layer_seed = fold_in(seed, FEATURE_DROPOUT + index)
-            sequence = lstm(dropout(sequence, self.dropout_rate, layer_seed), mask=mask)
-        return {"logits": self.head(sequence)}
-
-    loss_terms = BertTagger.loss_terms
-    metric_terms = BertTagger.metric_terms
-    label_weights = BertTagger.label_weights

@@ -80,7 +80,7 @@ class InitialState:
           head: `Task.head`, with what options change of it.
           seed: of new weights.
         """
-        from experiments.training.start.frozen_features import FeatureTagger
+        from experiments.training.start.feature_tagger import FeatureTagger
         from official_bert.heads import build_head
 
         if config.features:

@@ -14,7 +14,8 @@ from data_prep.tasks import get_task
 from experiments.training.folder import inputs, shared_prefix
 from experiments.training.settings.options import changes
 from experiments.training.start import initialization
-from experiments.training.start.examples import check_class_weights, read_examples, read_others
+from experiments.training.start.class_weights import check_class_weights
+from experiments.training.start.examples import read_examples, read_others
 from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError, check_choice

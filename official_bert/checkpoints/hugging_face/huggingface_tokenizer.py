@@ -25,14 +25,14 @@ from official_bert.tokenization import (
     tokenizer_class,
     write_vocab,
 )
-from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library import roles, tokenizer_json
 from official_bert.tokenization.library.own_json import RULES, fast_tokenizer, standard
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import lower_case_of
 
 _MAX_CHARS_PER_WORD = 100  # longer words become [UNK]; in the original 200
 _FILE, _ADDED = "tokenizer.json", "added_tokens.json"
-_CONFIG, _MAP = tokenizer_json.CONFIG, tokenizer_json.MAP
+_CONFIG, _MAP = roles.CONFIG, roles.MAP
 
 
 def read(
@@ -80,7 +80,7 @@ def _foreign(contents, path: Path, config: dict, do_lower_case: bool | None) -> 
     _check_rules(contents, config, do_lower_case, path)
     named = _named(path)
     known = _add_tokens(contents, _added(path.parent, config, named), path)
-    special = tokenizer_json.roles(contents, known, str(path), named)
+    special = roles.find(contents, known, str(path), named)
     return ForeignTokenizer(contents, special, str(path))
 
 
@@ -146,7 +146,7 @@ def _named(path: Path) -> dict[str, str]:
     """
     has_json = path.with_name(_FILE).is_file()
     usual = {} if has_json else SpecialTokens(*SPECIAL_TOKENS)._asdict()
-    return {**usual, **tokenizer_json.named_beside(path)}
+    return {**usual, **roles.named_beside(path)}
 
 
 def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, Any]]:

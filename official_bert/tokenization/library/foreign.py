@@ -3,7 +3,7 @@
 The library itself computes ids and offsets, with everything that the file holds (normaliser,
 pre-tokeniser, model, added tokens). It also finds added tokens in texts, special ones too. Two
 things it leaves to its user, and so to this class: which tokens begin, divide, fill and hide
-(`tokenizer_json.roles`), and how texts are joined, which must be BERT's way.
+(`roles.find`), and how texts are joined, which must be BERT's way.
 """
 
 import json
@@ -18,7 +18,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import write_json
 from official_bert.tokenization import decoding, sequences
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
-from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library import roles, tokenizer_json
 
 
 class LibraryTokenizer(Tokenizer):
@@ -124,7 +124,7 @@ class ForeignTokenizer(LibraryTokenizer):
         Args:
           contents: the path of a `tokenizer.json`, or its contents.
           special: the special tokens; None: as the file, and those beside it, say (see
-            `tokenizer_json.roles`).
+            `roles.find`).
           where: names the contents in messages.
 
         Raises:
@@ -134,17 +134,17 @@ class ForeignTokenizer(LibraryTokenizer):
         """
         named: dict[str, str] = {}
         if isinstance(contents, str | os.PathLike):
-            where, named = str(contents), tokenizer_json.named_beside(Path(contents))
+            where, named = str(contents), roles.named_beside(Path(contents))
             contents = tokenizer_json.read(Path(contents))
-            self.second_file = tokenizer_json.CONFIG if named else ""
+            self.second_file = roles.CONFIG if named else ""
         plain = {**contents, "truncation": None, "padding": None}
         self._library, self.contents = tokenizer_json.library(plain, where)
         vocab = tokenizer_json.pieces(self._library, self.contents, where)
         if special is None:
             full = {**self.contents, "padding": contents.get("padding")}
-            special = tokenizer_json.roles(full, vocab, where, named)
+            special = roles.find(full, vocab, where, named)
         self._set_vocab(vocab, special)
-        self.separators = tokenizer_json.separators(self.contents, special, where)
+        self.separators = roles.separators(self.contents, special, where)
 
     @property
     def do_lower_case(self) -> bool:
@@ -153,7 +153,7 @@ class ForeignTokenizer(LibraryTokenizer):
     def to_json(self) -> dict[str, Any]:
         """Return the contents, with the roles of the special tokens in them."""
         template = sequences.as_template(self)
-        if self.special.mask is not None:  # templates have no mask, see tokenizer_json.roles
+        if self.special.mask is not None:  # templates have no mask, see roles.find
             name, index = self.special.mask, self.mask_id
             template["special_tokens"][name] = {"id": name, "ids": [index], "tokens": [name]}
         kept = self._trims()

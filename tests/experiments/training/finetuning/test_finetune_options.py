@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from experiments.training.start import examples, reuse_head
+from experiments.training.start import class_weights, reuse_head
 from experiments.training.step import loop
 from official_bert.common.errors import UserError
 
@@ -46,7 +46,9 @@ def test_weights_of_classes():
         task = types.SimpleNamespace(name="t", head={**OURS, "problem": problem})
         labels = types.SimpleNamespace(values=np.array([0, 0, 0, 1], np.int8))
         features = types.SimpleNamespace(columns={"label_ids": labels})
-        return examples.class_weights_of(types.SimpleNamespace(class_weights=text), task, features)
+        return class_weights.class_weights_of(
+            types.SimpleNamespace(class_weights=text), task, features
+        )
 
     assert of("") is None
     np.testing.assert_allclose(of("balanced"), [4 / 6, 2.0])
