@@ -37,8 +37,10 @@ from experiments.tables.planning.claims import (
     PARTLY,
     REPRODUCED,
 )
+from experiments.tables.reporting.implied_claims import drop_implied
+from experiments.tables.reporting.number_words import interval, number
 from experiments.tables.reporting.report import overview_of
-from experiments.tables.reporting.wording import drop_implied, interval, number, split_exploratory
+from experiments.tables.reporting.wording import split_exploratory
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table

@@ -17,15 +17,9 @@ import tensorflow as tf
 from experiments.beyond.byte_pair import files
 from experiments.beyond.byte_pair.tokenizer import blanks_around
 from official_bert.tokenization.graph import foreign_tables
-from official_bert.tokenization.graph.in_graph import (
-    PagedTable,
-    TextsToPieces,
-    changes,
-    decode,
-    pieces_of,
-    utf8_sizes,
-)
-from official_bert.tokenization.graph.in_graph_foreign import AddedTokens
+from official_bert.tokenization.graph.added_tokens import AddedTokens
+from official_bert.tokenization.graph.characters import PagedTable, changes, decode, utf8_sizes
+from official_bert.tokenization.graph.in_graph import TextsToPieces, pieces_of
 from official_bert.tokenization.library.foreign import ForeignTokenizer, LibraryTokenizer
 from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 

@@ -9,13 +9,9 @@ import tensorflow as tf
 from experiments.beyond.byte_pair.in_graph import Merges
 from experiments.beyond.gpt.word_ends import END, WordEndTokenizer
 from official_bert.tokenization import reference
+from official_bert.tokenization.graph.characters import PagedTable
 from official_bert.tokenization.graph.code_points import CODE_POINTS
-from official_bert.tokenization.graph.in_graph import (
-    BasicWords,
-    PagedTable,
-    TextsToPieces,
-    pieces_of,
-)
+from official_bert.tokenization.graph.in_graph import BasicWords, TextsToPieces, pieces_of
 
 
 class InGraphWordEnds(TextsToPieces):

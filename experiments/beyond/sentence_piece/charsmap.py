@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from official_bert.common.errors import UserError
 from official_bert.tokenization.graph import code_points, foreign_tables
-from official_bert.tokenization.graph.in_graph import Characters, PagedTable, changes, utf8_sizes
+from official_bert.tokenization.graph.characters import Characters, PagedTable, changes, utf8_sizes
 from official_bert.tokenization.library import tokenizer_json
 
 _MOST_BYTES = 5  # of a character with marks that are looked up together

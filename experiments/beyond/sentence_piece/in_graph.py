@@ -15,16 +15,15 @@ import tensorflow_text as tf_text
 
 from experiments.beyond.sentence_piece import tokenizer as sentence_piece
 from official_bert.tokenization.graph import code_points
-from official_bert.tokenization.graph.in_graph import (
+from official_bert.tokenization.graph.characters import (
     Characters,
     PagedTable,
     Replace,
-    TextsToPieces,
     decode,
     final_sigma,
-    pieces_of,
     utf8_sizes,
 )
+from official_bert.tokenization.graph.in_graph import TextsToPieces, pieces_of
 
 _BLANK = ord(" ")
 

@@ -17,15 +17,11 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 from official_bert.common.protocol_buffers import field
 from official_bert.tokenization.graph import foreign_tables
+from official_bert.tokenization.graph.added_tokens import AddedTokens
+from official_bert.tokenization.graph.characters import PagedTable, changes, utf8_sizes
 from official_bert.tokenization.graph.foreign_tables import ADDED
-from official_bert.tokenization.graph.in_graph import (
-    PagedTable,
-    TextsToPieces,
-    changes,
-    pieces_of,
-    utf8_sizes,
-)
-from official_bert.tokenization.graph.in_graph_foreign import AddedTokens, Normalizer, words_of
+from official_bert.tokenization.graph.in_graph import TextsToPieces, pieces_of
+from official_bert.tokenization.graph.in_graph_foreign import Normalizer, words_of
 from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 

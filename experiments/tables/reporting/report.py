@@ -18,9 +18,10 @@ from experiments.tables.judging.results import Results, read
 from experiments.tables.judging.results_json import to_json
 from experiments.tables.judging.verdicts import Verdict
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.reporting import implied_claims, number_words, wording
 from experiments.tables.reporting import score_tables as tables
-from experiments.tables.reporting import wording
-from experiments.tables.reporting.wording import count, name_of
+from experiments.tables.reporting.number_words import count
+from experiments.tables.reporting.wording import name_of
 from experiments.tables.run import origins
 from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table
@@ -159,7 +160,7 @@ def _claim(number: int, verdict: Verdict) -> list[str]:
     lines = [f"### {number}. {wording.claim(verdict)}.", ""]
     outcome = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.dependence(verdict)}"
     if mean := verdict.mean_effect:
-        outcome += f"; mean effect over its tested columns {wording.interval(mean)}"
+        outcome += f"; mean effect over its tested columns {number_words.interval(mean)}"
     lines += [outcome, ""]
     if any(finding.effect for finding in verdict.findings):
         lines += _figure(f"claim{number}")
@@ -261,7 +262,7 @@ def _cell(verdict: Verdict | None) -> str:
     if not verdict:
         return "not asked"
     mean = verdict.mean_effect
-    effect = f", {wording.interval(mean, 1)}" if mean else ""
+    effect = f", {number_words.interval(mean, 1)}" if mean else ""
     return f"**{wording.of_claim(verdict)}**{wording.dependence(verdict)}{effect}"
 
 
@@ -271,7 +272,7 @@ def _asked(tables) -> list[str]:
     for name, results in ((name, one) for name, runs in tables.items() for one in runs):
         of_table = wording.split_exploratory(results.verdicts)
         for counted, found in zip((planned, exploratory), of_table, strict=True):
-            counted += wording.drop_implied(found)
+            counted += implied_claims.drop_implied(found)
         where |= dict.fromkeys(map(id, results.verdicts), f"{name}:{results.scale}")
         asked = {f.comparison: f for v in results.verdicts for f in v.findings}
         tested += [p for p in map(wording.p_of, asked.values()) if p is not None]

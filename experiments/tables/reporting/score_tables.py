@@ -6,8 +6,9 @@ from experiments.tables.judging.other_methods import METHODS
 from experiments.tables.judging.results import Results, RowResult
 from experiments.tables.judging.verdicts import Finding, Verdict
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_TESTED
-from experiments.tables.reporting import wording
-from experiments.tables.reporting.wording import SHORT, claim, comparison, interval, number, signed
+from experiments.tables.reporting import number_words, wording
+from experiments.tables.reporting.number_words import interval, number, signed
+from experiments.tables.reporting.wording import SHORT, claim, comparison
 from experiments.training.pretraining.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
@@ -101,7 +102,7 @@ def findings(verdict: Verdict) -> list[list[str]]:
         by_method = f.effect.others if f.effect else {}
         numbers = [
             interval(f.effect),
-            *(_optional(by_method.get(method), wording.bounds) for method in others),
+            *(_optional(by_method.get(method), number_words.bounds) for method in others),
             _papers(f),
             _optional(f.detectable, number),
             _optional(wording.p_of(f), lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"),

@@ -1,25 +1,21 @@
-"""The words of a report: its heading and first lines, what was run, findings, numbers."""
+"""The sentences of a report: its heading and first lines, what was run, claims, findings."""
 
 import collections
-import dataclasses
-from collections.abc import Sequence
 
-from experiments.tables.judging.intervals import Effect
 from experiments.tables.judging.results import Model, Results
 from experiments.tables.judging.verdicts import Finding, Verdict
 from experiments.tables.planning.claims import (
-    GREATER,
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
     PARTLY,
     REPRODUCED,
-    Claim,
     Comparison,
 )
+from experiments.tables.reporting.implied_claims import drop_implied
+from experiments.tables.reporting.number_words import are, count, interval, join, number
 
 _NAMED = ("tensorflow", "keras", "numpy", "jax")
-MINUS = "\N{MINUS SIGN}"
 SHORT = {verdict: verdict for verdict in (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)}
 SHORT[NOT_DECIDED] = "open"
 
@@ -86,49 +82,6 @@ def split_exploratory(verdicts: list[Verdict]) -> tuple[list[Verdict], list[Verd
     for verdict in verdicts:
         groups[verdict.claim.exploratory].append(verdict)
     return groups
-
-
-def drop_implied(verdicts: list[Verdict]) -> list[Verdict]:
-    """Return a table's claims without those that another one of the same verdict implies.
-
-    So nothing is counted twice: that the largest model beats the smallest follows from a gain at
-    every step in size."""
-    kept = list(verdicts)
-    for one in reversed(verdicts):
-        others = [v for v in kept if v is not one and v.verdict == one.verdict]
-        if one.findings and any(_implies(other.claim, one.claim) for other in others):
-            kept = [v for v in kept if v is not one]
-    return kept
-
-
-def _implies(other: Claim, one: Claim) -> bool:
-    """Return whether a claim follows from another one's comparisons of rows."""
-    return all(
-        any(_same(step, asked) for step in other.comparisons) or _leads(other.comparisons, asked)
-        for asked in one.comparisons
-    )
-
-
-def _same(step: Comparison, asked: Comparison) -> bool:
-    """Return whether a comparison is the asked one, with the same margin or (for gains) a higher
-    one."""
-    is_enough = step.kind == GREATER and step.margin > asked.margin
-    return step == (dataclasses.replace(asked, margin=step.margin) if is_enough else asked)
-
-
-def _leads(steps: Sequence[Comparison], asked: Comparison) -> bool:
-    """Return whether gains lead step by step from the worse row of the asked comparison to the
-    better."""
-    if asked.kind != GREATER or asked.margin:
-        return False
-    reached = {asked.worse}
-    for _ in steps:
-        reached |= {
-            step.better
-            for step in steps
-            if step.kind == GREATER and step.column == asked.column and step.worse in reached
-        }
-    return asked.better in reached
 
 
 def p_of(finding: Finding) -> float | None:
@@ -250,46 +203,7 @@ def comparison(asked: Comparison) -> str:
     return f"{asked.column}: {asked.better}" + (way if asked.whole else f" less {asked.worse}")
 
 
-def interval(effect: Effect | None, digits: int = 2) -> str:
-    """Return "+3.50 [1.25, 5.75]", or the mean alone without an interval."""
-    if effect is None:
-        return ""
-    shown = "" if effect.low is None else f" {bounds((effect.low, effect.high), digits)}"
-    if shown and effect.pretrain_seeds == 1 and effect.restarts <= 1:
-        shown += ", examples only"
-    return signed(effect.mean, digits) + shown
-
-
-def bounds(ends: Sequence[float], digits: int = 2) -> str:
-    """Return "[1.25, 5.75]"."""
-    return f"[{number(ends[0], digits)}, {number(ends[1], digits)}]"
-
-
 def finding(finding: Finding) -> str:
     """Return "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
     shown = f"{comparison(finding.comparison)} {interval(finding.effect)}".rstrip()
     return f"{shown}: {finding.reason}"
-
-
-def count(many: int, thing: str) -> str:
-    return f"{many} {thing}" + ("" if many == 1 else "s")
-
-
-def are(many: int, thing: str = "") -> str:
-    return f"{count(many, thing) if thing else many} {'is' if many == 1 else 'are'}"
-
-
-def join(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def number(value: float, digits: int = 1) -> str:
-    shown = f"{value:,.{digits}f}"
-    if float(shown.replace(",", "")) == 0:
-        shown = shown.lstrip("-")
-    return shown.replace("-", MINUS)
-
-
-def signed(value: float, digits: int = 1) -> str:
-    shown = number(value, digits)
-    return shown if shown.startswith(MINUS) else f"+{shown}"

@@ -25,7 +25,15 @@ from experiments.tables.planning.claims import (
     Claim,
     Comparison,
 )
-from experiments.tables.reporting import assemble, plots, report, score_tables, wording
+from experiments.tables.reporting import (
+    assemble,
+    implied_claims,
+    number_words,
+    plots,
+    report,
+    score_tables,
+    wording,
+)
 from experiments.training.settings.config_files import load_config
 from official_bert.common import checksums
 from official_bert.common.errors import UserError
@@ -168,7 +176,7 @@ def test_exploratory_claims_are_counted_apart():
     assert verdicts.startswith(f"{counts} Exploratory") and [sizes, open_ones] == lines
     reproduced, _ = wording.list_outcomes(table)
     assert reproduced.startswith("Reproduced, 3 of 10 claims:") and "131M" not in reproduced
-    decided = sum(v.verdict != NOT_DECIDED for v in wording.drop_implied(planned))
+    decided = sum(v.verdict != NOT_DECIDED for v in implied_claims.drop_implied(planned))
     said = report.overview({"table5": [table]}).splitlines()
     assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 8 more")
     listed = [line for line in said if "131M" in line]
@@ -325,9 +333,9 @@ def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
 
 
 def test_numbers_use_real_minus_signs_and_no_negative_zero():
-    assert wording.number(-0.04, 1) == "0.0"
-    assert wording.signed(-2.25, 1) in ("−2.2", "−2.3")
-    assert wording.signed(1234.5, 1) == "+1,234.5"
+    assert number_words.number(-0.04, 1) == "0.0"
+    assert number_words.signed(-2.25, 1) in ("−2.2", "−2.3")
+    assert number_words.signed(1234.5, 1) == "+1,234.5"
 
 
 def test_a_checkpoint_goes_by_the_end_of_its_path():
@@ -353,7 +361,7 @@ def test_a_claim_that_another_implies_counts_once():
         return Verdict(Claim(name, "", "", asked), verdict, findings, None, ())
 
     def names(*verdicts):
-        return [v.claim.name for v in wording.drop_implied(list(verdicts))]
+        return [v.claim.name for v in implied_claims.drop_implied(list(verdicts))]
 
     steps = claim("every step", REPRODUCED, ("m", "s"), ("l", "m"))
     ends = claim("largest", REPRODUCED, ("l", "s"))

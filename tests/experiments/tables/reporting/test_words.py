@@ -8,7 +8,7 @@ import pytest
 
 from experiments.tables.judging import results
 from experiments.tables.judging.intervals import Effect
-from experiments.tables.reporting import report, score_tables, wording
+from experiments.tables.reporting import number_words, report, score_tables, wording
 from experiments.tables.reporting.assemble import _differs
 from experiments.tables.run import origins
 from experiments.training.settings.config_files import load_config
@@ -53,11 +53,11 @@ def test_a_score_below_the_baseline_is_marked_so(mean, above, lower_is_better, m
 
 def test_an_interval_of_a_single_run_is_that_of_its_examples():
     found = Effect(3.5, 1.25, 5.75, 1.0, 9.0, {}, 1, 1.0, 100, 2, (3.5,))
-    assert wording.interval(found) == "+3.50 [1.25, 5.75], examples only"
-    assert wording.interval(replace(found, restarts=3.0)) == "+3.50 [1.25, 5.75]"
-    assert wording.interval(replace(found, pretrain_seeds=2)) == "+3.50 [1.25, 5.75]"
-    assert wording.interval(replace(found, low=None, high=None)) == "+3.50"
-    assert wording.interval(None) == ""
+    assert number_words.interval(found) == "+3.50 [1.25, 5.75], examples only"
+    assert number_words.interval(replace(found, restarts=3.0)) == "+3.50 [1.25, 5.75]"
+    assert number_words.interval(replace(found, pretrain_seeds=2)) == "+3.50 [1.25, 5.75]"
+    assert number_words.interval(replace(found, low=None, high=None)) == "+3.50"
+    assert number_words.interval(None) == ""
 
 
 def test_open_is_the_one_word_for_what_is_not_decided():
