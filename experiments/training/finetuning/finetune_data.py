@@ -31,7 +31,7 @@ class Split:
     """
 
     def __init__(self, task, name, start, config, examples=None):
-        length = config.max_seq_length
+        self.name, length = name, config.max_seq_length
         self.examples = examples or read_examples(task, name, config)
         self.features = featurize(task, self.examples, start.tokenizer, length, feature_cache())
         self.key = cache_key(task, self.examples, start.tokenizer, length)

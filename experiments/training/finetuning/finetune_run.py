@@ -41,20 +41,9 @@ def run(source, config, folder, progress, task, examples):
     kept = reuse_head.sentence(config.model, reuse_head.difference(start.head, head, config.bilstm))
     if progress:
         commands.say(kept)
-    train, dev = (
-        finetune_data.Split(task, name, start, config, examples.get(name))
-        for name in ("train", "dev")
-    )
-    # Read before the training, so that a broken file is not found after it.
+    # All splits are read before the training, so that a broken file is not found after it.
     others, missing = read_others(task, config, examples) if folder.write else ({}, {})
-    others = {
-        name: finetune_data.Split(task, name, start, config, read) for name, read in others.items()
-    }
-    for split in (train, dev, *others.values()):
-        if config.features:
-            split.freeze(task, start, config, progress)
-        else:
-            split.complete = start.complete
+    train, dev, *others = _splits(task, start, config, progress, examples, others)
 
     weights = class_weights_of(config, task, train.features)
     batches = finetune_data.FinetuningBatches(config, start, train, weights)
@@ -135,14 +124,9 @@ def run(source, config, folder, progress, task, examples):
         analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
         if message := advice.of(config, task, results, analysis):
             results["advice"] = message
-        # A feature-based tagger has scores for a table, but no model folder.
-        kept_model = trainer.model.kept()
-        if config.save_model and kept_model.has_folder:
-            for one in hooks:
-                kept_model = one.kept(kept_model)
-            _save_model(folder, config, start, task, kept_model, results)
-        for name, split in others.items():
-            _score_or_predict(folder, task, name, evaluator_of(split), results)
+        _save_model(folder, config, start, task, trainer.model.kept(), hooks, results)
+        for split in others:
+            _score_or_predict(folder, task, split.name, evaluator_of(split), results)
         finetune_report.write_report(folder, results, analysis)
     results["seconds"] = round(seconds_before + time.perf_counter() - started, 2)
     results = folder.finish(results)
@@ -158,7 +142,24 @@ def _key(config, start, head, hooks):
     return "finetune", start.key, head, model, tuple(one.key for one in hooks)
 
 
-def _save_model(folder, config, start, task, model, results):
+def _splits(task, start, config, progress, examples, others):
+    """Return the `Split`s of train, of dev and of `others`, {name: examples}."""
+    read = {"train": examples.get("train"), "dev": examples.get("dev"), **others}
+    splits = [finetune_data.Split(task, name, start, config, x) for name, x in read.items()]
+    for split in splits:
+        if config.features:
+            split.freeze(task, start, config, progress)
+        else:
+            split.complete = start.complete
+    return splits
+
+
+def _save_model(folder, config, start, task, model, hooks, results):
+    """Save the model folder; a feature-based tagger has scores for a table, but no folder."""
+    if not config.save_model or not model.has_folder:
+        return
+    for one in hooks:
+        model = one.kept(model)
     settings = finetune_report.model_settings(config, task, results)
     remove(folder.model)  # of a process that was killed here
     start.save(folder.model, model, settings)
