@@ -1,12 +1,11 @@
 """FLOPs of distillation, from shapes."""
 
-from experiments.training.settings.flops import head_flops
 from official_bert.objectives import parse_spec
 
 
 def soft_targets(bert, options, rows: int, length: int, masked: int) -> float:
     """Return the FLOPs of the student's scores that the teacher's are compared with."""
-    return head_flops(bert, rows * (length if options.get("every_token", True) else masked))
+    return bert.head_flops(rows * (length if options.get("every_token", True) else masked))
 
 
 def teacher_step_flops(teacher, objectives, rows: int, length: int, masked: int) -> float:

@@ -1,12 +1,11 @@
 """FLOPs of ELECTRA's generator and scores, from shapes."""
 
 from experiments.beyond.electra.shape import narrower
-from experiments.training.settings.flops import head_flops
 
 
 def replaced_token(bert, options, rows: int, length: int, masked: int) -> float:
     """Return the FLOPs of one forward pass of the generator and of the scores of all tokens."""
     generator = narrower(bert, options.get("generator", 0.25))
     scores = rows * length * 2 * bert.hidden_size * (bert.hidden_size + 1)
-    pieces = head_flops(generator, rows * masked)
+    pieces = generator.head_flops(rows * masked)
     return generator.encoder_flops(rows, length) + pieces + scores

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.step_rate import measured_rate
-from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.start import initialization
@@ -86,7 +86,7 @@ def estimate(
         flops = theirs = took = 0.0
         if cell.kind == "pretrain":
             config = from_dict(PretrainConfig, cell.config)
-            bert = resolve_bert(config.bert)
+            bert = config.bert_config
             # A checkpoint has the weights and both Adam moments in float32, the model the weights.
             size = (12 * config.keep_checkpoints + 4) * bert.num_parameters
             beside, work = plan.beside.get(cell.name), []

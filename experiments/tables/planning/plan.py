@@ -31,7 +31,6 @@ from experiments.training.settings.config import (
     FinetuneConfig,
     PretrainConfig,
     path_values,
-    resolve_bert,
 )
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
@@ -178,7 +177,7 @@ class _Planner:
                 do_lower_case=self.ablation.corpus.do_lower_case,
                 seed=seed,
             )
-            bert = resolve_bert(config.bert)
+            bert = config.bert_config
             where = f"variant {variant.name}: objectives"
             check_direction(config.objectives, bert, where)
             flops = pretrain_flops(config)
@@ -242,7 +241,7 @@ class _Planner:
         asked = column.question
         if row.finetune or not variant.pretrain:
             return []
-        bert = resolve_bert(variant.pretrain.bert)
+        bert = variant.pretrain.bert_config
         learnt = {parse_spec(spec)[0] for spec in variant.pretrain.objectives}
         if learnt.isdisjoint(asked.asked_of):
             return []
@@ -279,7 +278,7 @@ class _Planner:
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
         config, source = self._with_start(config, row, variant, pretrain_seed)
-        shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
+        shape = variant.pretrain and variant.pretrain.bert_config
         bert = shape or checkpoints.shape(config.model)
         config = dataclasses.replace(config, save_model=exported)
         prints = _prints(config)

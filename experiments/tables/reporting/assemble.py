@@ -17,7 +17,6 @@ from experiments.tables.run import origins
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FAILED, FINISHED
 from experiments.training.pretraining.heldout import main_loss
-from experiments.training.settings.config import resolve_bert
 from experiments.training.settings.config_values import differences, to_dict
 
 
@@ -238,7 +237,7 @@ def _scale_facts(ablation, plan, statuses) -> results.Facts:
                 heldout_baseline=made[0]["baseline"] if made else None,
             )
         if variant.pretrain:
-            bert = resolve_bert(variant.pretrain.bert)
+            bert = variant.pretrain.bert_config
             shape = results.Shape(
                 layers=bert.num_hidden_layers,
                 hidden=bert.hidden_size,

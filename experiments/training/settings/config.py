@@ -82,8 +82,8 @@ class TrainingConfig:
 
     @property
     def bert_config(self):
-        """The BertConfig, also where `bert` is the name of a size."""
-        return resolve_bert(self.bert)
+        """The BertConfig of `bert`, which may be the name of a size ("base", "L-4_H-256")."""
+        return named_config(self.bert) if isinstance(self.bert, str) else self.bert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,12 +213,6 @@ def path_values(config) -> dict[str, tuple[str, Any]]:
     """Return {field that names a file or folder: ("file" or "folder", value)}."""
     found = {name: (field.metadata.get("path"), x) for name, (field, x) in flat(config).items()}
     return {name: pair for name, pair in found.items() if pair[0]}
-
-
-def resolve_bert(bert):
-    """Return the BertConfig of a size ("base", "mini", "L-4_H-256"); a BertConfig is returned as it
-    is."""
-    return named_config(bert) if isinstance(bert, str) else bert
 
 
 def choose_scale(scales, scale):

@@ -8,18 +8,13 @@ lower measured rate.
 import functools
 
 from data_prep.tasks import class_of as class_of_task
-from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from official_bert.extension import find, names
 from official_bert.objectives import parse_spec
 
 # FLOPs a second on two cores, where nothing was measured: of small matrix products, and of LSTMs,
 # which read word by word.
 RATE, LSTM_RATE = 3e10, 2e10
-
-
-def head_flops(bert, predictions: int) -> float:
-    """Return the FLOPs of one forward pass of the language-model head on that many positions."""
-    return bert.head_flops(predictions)
 
 
 def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:
@@ -47,16 +42,16 @@ def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> f
       length: tokens a row.
       predictions: positions a row that go through the language-model head; 0: no such head.
     """
-    return 3 * (bert.encoder_flops(sequences, length) + head_flops(bert, sequences * predictions))
+    return 3 * (bert.encoder_flops(sequences, length) + bert.head_flops(sequences * predictions))
 
 
 def next_tokens(bert, options, rows: int, length: int, masked: int) -> float:
     """Return the FLOPs of a left-to-right model's scores (see `objective_flops`)."""
-    return head_flops(bert, rows * round(options.get("fraction", 1.0) * (length - 1)))
+    return bert.head_flops(rows * round(options.get("fraction", 1.0) * (length - 1)))
 
 
 _OF_OBJECTIVES = {
-    "masked_lm": lambda bert, _, rows, length, masked: head_flops(bert, rows * masked),
+    "masked_lm": lambda bert, _, rows, length, masked: bert.head_flops(rows * masked),
     "next_token": next_tokens,
 }
 
@@ -95,7 +90,7 @@ def pretrain_flops(config: PretrainConfig, max_predictions=None, beside=None) ->
       max_predictions: {records: predicted positions a row}, where they are known.
       beside: function of a step's (rows, length, masked), of `Options.planned`.
     """
-    bert = resolve_bert(config.bert)
+    bert = config.bert_config
     step_flops = beside or functools.partial(pretraining_step_flops, bert, config.objectives)
     total = 0.0
     for phase in config.phases:

@@ -17,7 +17,6 @@ from experiments.tables.run.grid import Grid
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.pretraining import heldout, pretrain_run
 from experiments.training.settings.config import FinetuneConfig, Phase
-from experiments.training.settings.flops import head_flops
 from experiments.training.settings.options import replaced
 from experiments.training.start import preflight
 from experiments.training.step import evaluation
@@ -61,7 +60,7 @@ def test_what_a_student_leaves(student, teacher, data):
     assert results["parameters"] <= total < results["parameters"] + 20  # and means, no teacher
     bert, rows = model_folder.load(teacher).config, 8 * 8
     tokens = rows * tiny_runs.LENGTH
-    expected = bert.encoder_flops(rows, tiny_runs.LENGTH) + head_flops(bert, tokens)
+    expected = bert.encoder_flops(rows, tiny_runs.LENGTH) + bert.head_flops(tokens)
     assert results["teacher"]["flops"] == expected
     measured = evaluate.run(str(workdir / "model"), str(data / "records"), max_examples=16)
     assert set(measured) == {"examples", "masked_lm_loss", "masked_lm_perplexity",

@@ -58,7 +58,7 @@ def test_flops_count_what_objectives_add():
     assert step(("masked_lm", "span_boundary")) == plain + head
     small = narrower(bert, 0.25)
     assert (small.hidden_size, small.num_attention_heads, small.embedding_size) == (16, 1, 64)
-    generator = small.encoder_flops(2, 32) + flops.head_flops(small, 10)
+    generator = small.encoder_flops(2, 32) + small.head_flops(10)
     scores = 2 * 32 * 2 * 64 * 65
     discriminator = flops.training_flops(bert, 2, 32)
     assert step(("replaced_token",)) == discriminator + 3 * (generator + scores)

@@ -122,7 +122,7 @@ def test_flops_by_hand():
     # 2 layers, H 128, I 512, one sequence of 64: 2 (4 H^2 + 2 H I) + 4 * 64 * H a token and layer.
     per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
     assert bert.encoder_flops(1, 64) == 2 * 64 * per_token
-    assert flops.head_flops(bert, 10) == 10 * 2 * 128 * (128 + 4096)
+    assert bert.head_flops(10) == 10 * 2 * 128 * (128 + 4096)
 
 
 def test_windows_of_a_paragraph_count_in_the_estimate():

@@ -13,7 +13,7 @@ import pytest
 from data_prep.jobs.locks import LOCK_FILE, exclusive
 from experiments.training.folder.run_folder import RunFolder, begin
 from experiments.training.settings import config_files, config_help, flops
-from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
+from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import (
     from_dict,
@@ -24,7 +24,7 @@ from experiments.training.settings.config_values import (
 from experiments.training.settings.options import names_for
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
-from official_bert.config import BertConfig
+from official_bert.config import BertConfig, named_config
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_file_scale_and_overrides(config_file):
     assert config.learning_rate == 3e-5 and config.num_warmup_steps == 1000
     assert config.objectives == ("masked_lm",)
     assert config.phases[1] == Phase("a,b.tfrecord", 512)
-    assert config.bert == dataclasses.replace(resolve_bert("tiny"), hidden_dropout_prob=0.0)
+    assert config.bert == dataclasses.replace(named_config("tiny"), hidden_dropout_prob=0.0)
     assert config.snapshots == (10, 20)
     assert load_config(str(config_file)).seed == len("small")
 
@@ -227,7 +227,7 @@ def test_papers_hyper_parameters():
 
 def test_results_do_not_depend_on_bookkeeping_and_names_of_sizes():
     base = PretrainConfig(bert="tiny")
-    same = dataclasses.replace(base, bert=resolve_bert("tiny"), log_every=7, save_every=3)
+    same = dataclasses.replace(base, bert=named_config("tiny"), log_every=7, save_every=3)
     other = dataclasses.replace(base, seed=1)
     assert result_dict(base) == result_dict(same) != result_dict(other)
 
