@@ -267,7 +267,7 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
     from official_bert.heads import build_head
     from official_bert.pretraining import BertPretrainer
 
-    encoder = BertEncoder(config, **encoder_options)
+    encoder: Any = BertEncoder(config, **encoder_options)
     match settings["head"]:
         case "none":
             model = encoder
