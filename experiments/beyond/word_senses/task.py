@@ -12,6 +12,8 @@ import dataclasses
 import functools
 import re
 
+import numpy as np
+
 from data_prep.corpus.text_files import text_lines
 from data_prep.tasks import metrics
 from data_prep.tasks.classification.sequence_classification import (
@@ -134,15 +136,26 @@ class WordSenses(SequenceClassification):
 
     def score(self, examples, predictions):
         gold, _ = self._gold_and_predicted(examples, predictions)
-        best, right = {}, {}
-        for example, truth, prediction in zip(examples, gold, predictions, strict=True):
-            instance, yes = example.id.rpartition("/")[0], prediction["probabilities"][1]
-            if yes > best.get(instance, -1):
-                best[instance], right[instance] = yes, truth == "yes"
-        hits = sum(right.values()) / max(1, len(right))
+        right, asked = self._hits(examples, predictions).sum(axis=0)
         answers = [prediction["label"] for prediction in predictions]
         f1 = metrics.classification_scores(gold, answers, self.labels)["f1"]
-        return {"sense_accuracy": hits, "f1": f1}
+        return {"sense_accuracy": float(right / max(1, asked)), "f1": f1}
+
+    def statistics(self, examples, predictions):
+        hits = self._hits(examples, predictions)
+        return super().statistics(examples, predictions) | {"sense_accuracy": ("mean", hits)}
+
+    def _hits(self, examples, predictions) -> np.ndarray:
+        """Return float64 [pairs, 2]: 1 where a context's chosen gloss is the right one, 1 where a
+        gloss is chosen."""
+        chosen, hits = {}, np.zeros((len(examples), 2))
+        for place, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+            instance, yes = example.id.rpartition("/")[0], prediction["probabilities"][1]
+            if yes > chosen.get(instance, (-1, 0))[0]:
+                chosen[instance] = yes, place
+        for _, place in chosen.values():
+            hits[place] = examples[place].label == "yes", 1
+        return hits
 
     def baseline(self, train_examples, examples):
         """Return the first sense, the most frequent one."""

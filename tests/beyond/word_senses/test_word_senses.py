@@ -8,6 +8,7 @@ from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
 from experiments.beyond.word_senses.lesk import answer
 from experiments.beyond.word_senses.task import KINDS
+from experiments.training.finetuning import example_scores
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import preflight
@@ -146,5 +147,7 @@ def test_lesk_by_hand():
         for place, one in enumerate(asked)
     ]
     assert task.score(gold, answer(gold)) == pytest.approx({"sense_accuracy": 1 / 3, "f1": 1 / 3})
+    kind, rows = example_scores.statistics(task, gold, answer(gold))["sense_accuracy"]
+    assert kind == "mean" and rows.sum(axis=0).tolist() == [1, 3]
     with pytest.raises(UserError, match="model=lesk chooses word senses; the task is sst2"):
         preflight.finetuning(FinetuneConfig(task="sst2", model="lesk"))
