@@ -161,7 +161,7 @@ DESTROYERS = {
 OF_PATHS = {"unlink", "rmdir", "rename", "write_text", "write_bytes", "touch", "symlink_to"}
 OWNERS = {f"official_bert.common.{name}" for name in ("files", "system")}
 # In a temporary folder of its own, from a process with limits.
-IN_ITS_OWN_FOLDER = {"official_bert.checkpoints.guarded_process"}
+IN_ITS_OWN_FOLDER = {"official_bert.checkpoints.files.guarded_process"}
 
 
 def destructive_calls(path):

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 # library has just written and the first line of a file that is looked at may be read directly.
 DIRECT = {
     "official_bert/common/json_files.py": 2,
-    "official_bert/checkpoints/safetensors_files.py": 1,
+    "official_bert/checkpoints/files/safetensors_files.py": 1,
     "official_bert/tokenization/graph/foreign_tables.py": 2,
     "official_bert/tokenization/library/tokenizer_json.py": 1,
     "data_prep/corpus/sources.py": 1,

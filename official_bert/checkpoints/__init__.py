@@ -2,6 +2,7 @@
 
 Begin with `names`, the one table of every variable's name in every format, and `model_folder`, the
 format of this project. `google`, `hugging_face` and `keras_hub` read and write the others through
-`transfer`, which reports each tensor. `finding.resolve.load` opens whichever of them a path or a
-name stands for; `official_bert.load` and every command call it.
+`transfer`, which reports each tensor; `files` knows the kinds of file that hold arrays.
+`finding.resolve.load` opens whichever of them a path or a name stands for; `official_bert.load` and
+every command call it.
 """

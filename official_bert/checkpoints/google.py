@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 from official_bert.checkpoints import model_folder, transfer
+from official_bert.checkpoints.files.tensor_bundle import TensorBundle
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.checkpoints.names import FINE_TUNED
-from official_bert.checkpoints.tensor_bundle import TensorBundle
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from official_bert.checkpoints import (
-    hdf5_files,
     integrity,
     members,
     model_folder,
     transfer,
 )
+from official_bert.checkpoints.files import hdf5_files
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.member import Backbone
 from official_bert.checkpoints.model_folder import LoadedModel

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import embedded, integrity, safetensors_files
+from official_bert.checkpoints import embedded, integrity
+from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.checkpoints.sentence_vectors import SentenceVectors
 from official_bert.common.errors import UserError, check_choice, check_once

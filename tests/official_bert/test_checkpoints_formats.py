@@ -12,7 +12,8 @@ from tiny import VOCAB, assert_equal_weights
 import official_bert as ob
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import google, model_folder, safetensors_files
+from official_bert.checkpoints import google, model_folder
+from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.finding.resolve import EXPORTERS, format_of
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.names import variable_names

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from official_bert import UserError
-from official_bert.checkpoints import guarded_process
+from official_bert.checkpoints.files import guarded_process
 
 ROOT = Path(__file__).parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
@@ -107,7 +107,7 @@ def test_a_missing_file(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_ctrl_c_ends_both(path):
     code = (
-        "import signal; from official_bert.checkpoints import guarded_process; "
+        "import signal; from official_bert.checkpoints.files import guarded_process; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "  # who starts it may ignore it
         "print('now', flush=True); "
         f"guarded_process.arrays('test_guarded_process:busy', {str(path)!r}, 'json')"

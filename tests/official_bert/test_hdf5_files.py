@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from official_bert import UserError
-from official_bert.checkpoints import hdf5_files
+from official_bert.checkpoints.files import hdf5_files
 
 
 @pytest.fixture

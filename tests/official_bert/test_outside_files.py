@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_prep.jobs import array_files, storage
-from official_bert.checkpoints.tensor_bundle import TensorBundle
+from official_bert.checkpoints.files.tensor_bundle import TensorBundle
 from official_bert.common import outside_files
 from official_bert.common.checksums import crc32c_file, sha256_file
 from official_bert.common.errors import UserError

@@ -9,7 +9,7 @@ import pytest
 from damage import flipped
 
 from official_bert import UserError
-from official_bert.checkpoints.tensor_bundle import TensorBundle
+from official_bert.checkpoints.files.tensor_bundle import TensorBundle
 
 tf = pytest.importorskip("tensorflow")
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.checkpoints import integrity, safetensors_files
+from official_bert.checkpoints import integrity
+from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.model_folder import MODEL_FILE, WEIGHTS_FILE
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json

@@ -22,7 +22,7 @@ from experiments.beyond.elmo.shape import (
     options_file,
     weights_file,
 )
-from official_bert.checkpoints import hdf5_files
+from official_bert.checkpoints.files import hdf5_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json
 

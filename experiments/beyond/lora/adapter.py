@@ -20,7 +20,8 @@ from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
 from official_bert.backend import tensorflow_start
 from official_bert.backend.variables import named_arrays, named_variables
-from official_bert.checkpoints import integrity, members, model_folder, safetensors_files
+from official_bert.checkpoints import integrity, members, model_folder
+from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.member import Member
 from official_bert.checkpoints.names import FINE_TUNED, from_ours, rows_of, to_ours
 from official_bert.common.errors import UserError, check_choice, first_of

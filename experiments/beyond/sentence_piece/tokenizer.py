@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from official_bert.checkpoints import guarded_process
+from official_bert.checkpoints.files import guarded_process
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_write, scratch
 from official_bert.common.outside_files import read_bytes

@@ -10,7 +10,8 @@ import math
 import os
 from pathlib import Path
 
-from official_bert.checkpoints import members, model_folder, safetensors_files, transfer
+from official_bert.checkpoints import members, model_folder, transfer
+from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.hugging_face import (
     huggingface_config,
     huggingface_heads,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.checkpoints import guarded_process, safetensors_files
+from official_bert.checkpoints.files import guarded_process, safetensors_files
 from official_bert.checkpoints.integrity import check_type
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, read_json

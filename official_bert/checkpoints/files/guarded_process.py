@@ -73,7 +73,7 @@ def _run(reader, path: Path, library, folder: str, seconds: int, size: int) -> i
     places = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = {**os.environ, **_FEW_THREADS, "PYTHONPATH": os.pathsep.join(places)}
     # -P: nothing is imported from the folder in which the user happens to be.
-    command = [sys.executable, "-P", "-m", "official_bert.checkpoints.guarded_process"]
+    command = [sys.executable, "-P", "-m", "official_bert.checkpoints.files.guarded_process"]
     command += [reader, str(path.absolute()), library, folder, str(seconds), str(size)]
     options = {"stdin": subprocess.DEVNULL, "env": environment, "check": False}
     options["timeout"] = 10 * seconds  # for a reader that waits, which takes no processor time

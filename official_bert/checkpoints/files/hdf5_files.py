@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.checkpoints import guarded_process
+from official_bert.checkpoints.files import guarded_process
 from official_bert.common.errors import UserError
 
 
