@@ -113,7 +113,7 @@ FINE_TUNED = {
 
 def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
     """Return the rows of the table for a model of this depth with this head (see
-    `model_folder.HEADS`)."""
+    `model_settings.HEADS`)."""
     blocks = [row for i in range(num_hidden_layers) for row in _block(i)]
     rows = [*_EMBEDDINGS, *blocks, *_POOLER]
     if head == "pretraining":

@@ -83,7 +83,7 @@ def fill(
     whole, and then keeps its initial values; a part that is incomplete is an error.
 
     Args:
-      head: the model's, as in `model_folder.HEADS`.
+      head: the model's, as in `model_settings.HEADS`.
       reasons: (regular expression of table names, why such tensors are left out) pairs.
 
     Raises:

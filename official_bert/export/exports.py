@@ -44,11 +44,11 @@ def load(model: str | os.PathLike):
 
 def peek(folder: str | os.PathLike):
     """Return what `load` returns, but without weights: `encoder` and `model` are None."""
-    from official_bert.checkpoints import embedded, model_folder
+    from official_bert.checkpoints import embedded, model_folder, model_settings
 
     if not embedded.find(folder).is_dir():
         raise UserError(f"{folder}: no such folder")
-    settings = model_folder.read_settings(folder)
+    settings = model_settings.read_settings(folder)
     config, tokenizer = model_folder.peek(folder, settings)
     described = model_folder.LoadedModel(config, None, None, settings["head"], tokenizer, settings)
     return _with_vocabulary(described, folder), str(folder)

@@ -11,7 +11,7 @@ import official_bert
 from experiments.configs import series
 from experiments.training.folder.inputs import checkpoint_digest
 from official_bert import objectives
-from official_bert.checkpoints import embedded, model_folder
+from official_bert.checkpoints import embedded, model_settings
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError
 from official_bert.export import exports
@@ -47,10 +47,10 @@ def test_rows_of_a_series_differ_in_their_objectives_alone():
     written = {}
     for row in (series.BERT, series.NO_NSP, series.LTR):
         first, *others = series.checkpoints(row)
-        settings = model_folder.read_settings(first)
+        settings = model_settings.read_settings(first)
         written[row] = [objectives.parse_spec(one)[0] for one in settings["objectives"]]
         for other in filter(os.path.exists, others):
-            assert model_folder.read_settings(other)["objectives"] == settings["objectives"]
+            assert model_settings.read_settings(other)["objectives"] == settings["objectives"]
     assert list(written.values()) == [["masked_lm", "next_sentence"], ["masked_lm"], ["next_token"]]
     vocabularies = {(embedded.find(series.checkpoints(row)[0]) / "vocab.txt").read_text("utf-8")
                     for row in written}  # fmt: skip

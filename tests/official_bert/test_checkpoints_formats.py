@@ -12,7 +12,7 @@ from tiny import VOCAB, assert_equal_weights
 import official_bert as ob
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import google, model_folder
+from official_bert.checkpoints import google, model_settings
 from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.finding.resolve import EXPORTERS, format_of
 from official_bert.checkpoints.hugging_face import huggingface
@@ -222,7 +222,7 @@ def test_kinds_are_recognised_and_unknown_ones_explained(google_folder, hf_folde
     with pytest.raises(UserError, match="no model in this folder; expected"):
         ob.load(tmp_path / "empty")
     ob.save(tmp_path / "run" / "model", ob.BertEncoder(CONFIG), None)
-    for read in (ob.load, model_folder.read_settings):
+    for read in (ob.load, model_settings.read_settings):
         with pytest.raises(UserError, match=r"this run's model is .*/run/model\)"):
             read(tmp_path / "run")
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.files import safetensors_files
-from official_bert.checkpoints.model_folder import MODEL_FILE, WEIGHTS_FILE
+from official_bert.checkpoints.model_folder import WEIGHTS_FILE
+from official_bert.checkpoints.model_settings import MODEL_FILE
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json

@@ -7,7 +7,7 @@ from experiments.beyond.distil.costs import teacher_step_flops
 from experiments.beyond.distil.teacher_fit import check_fit, chosen_layers
 from experiments.training.settings.options import Options, check_positive, check_share, path_field
 from experiments.training.start import preflight
-from official_bert.checkpoints import model_folder
+from official_bert.checkpoints import model_folder, model_settings
 from official_bert.common.errors import UserError
 from official_bert.objectives import parse_spec
 
@@ -116,7 +116,7 @@ class FinetuneTeacher(Options):
         if bert:
             check_length(self.teacher, config.max_seq_length, bert)
         if model_folder.is_model_folder(self.teacher):
-            same_head(self.teacher, model_folder.read_settings(self.teacher), task.head)
+            same_head(self.teacher, model_settings.read_settings(self.teacher), task.head)
 
     def prepare(self, config, start, head):
         from experiments.beyond.distil.teacher import ReadTeacher

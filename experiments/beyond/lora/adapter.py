@@ -20,7 +20,7 @@ from data_prep.jobs import command_flags, commands
 from data_prep.jobs.outputs import check_outputs
 from official_bert.backend import tensorflow_start
 from official_bert.backend.variables import named_arrays, named_variables
-from official_bert.checkpoints import integrity, members, model_folder
+from official_bert.checkpoints import integrity, members, model_folder, model_settings
 from official_bert.checkpoints.files import safetensors_files
 from official_bert.checkpoints.member import Member
 from official_bert.checkpoints.names import FINE_TUNED, from_ours, rows_of, to_ours
@@ -131,7 +131,7 @@ def write(folder, model, base, base_name: str, overwrite: bool = False) -> str:
         named = {_PREFIX + name: tensor for name, tensor in tensors.items()}
         safetensors_files.write(made / WEIGHTS_FILE, named, format="pt")
         write_json(made / CONFIG_FILE, config)
-        name = model_folder.MODEL_FILE
+        name = model_settings.MODEL_FILE
         write_json(made / name, integrity.with_checksums(made, name, settings))
     size = sum(tensor.nbytes for tensor in tensors.values())
     return f"{folder}: rank {rank}, {size / 1e6:.1f} MB"
@@ -156,9 +156,9 @@ def read(folder, base):
     rank, scale = _rank_and_scale(config, path)
     tensors = _tensors(folder / WEIGHTS_FILE, _member(base))
     before = named_arrays(base.encoder)
-    if (folder / model_folder.MODEL_FILE).exists():
-        settings = model_folder.read_settings(folder)
-        integrity.check_folder(folder, model_folder.MODEL_FILE, settings)
+    if (folder / model_settings.MODEL_FILE).exists():
+        settings = model_settings.read_settings(folder)
+        integrity.check_folder(folder, model_settings.MODEL_FILE, settings)
         settings.pop(integrity.CHECKSUMS, None)
         if settings.pop(_BASE, None) != _checksum(before):
             raise UserError(f"{folder} was made from another checkpoint than this base")

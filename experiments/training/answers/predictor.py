@@ -15,9 +15,9 @@ def read_task(model):
     Raises:
       UserError: it is not a model folder, or no fine-tuning wrote it.
     """
-    from official_bert.checkpoints import model_folder
+    from official_bert.checkpoints import model_settings
 
-    settings = model_folder.read_settings(model)
+    settings = model_settings.read_settings(model)
     name, options = described_task(settings)
     if not name or not settings.get("max_seq_length"):
         raise UserError(f"{model} is not fine-tuned: its model.json names no task")

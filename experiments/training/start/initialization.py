@@ -12,7 +12,7 @@ import os
 
 from experiments.training.settings.options import Options
 from official_bert.checkpoints import integrity
-from official_bert.checkpoints.model_folder import MODEL_FILE
+from official_bert.checkpoints.model_settings import MODEL_FILE
 from official_bert.common.json_files import read_json
 from official_bert.extension import find, names
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from official_bert.checkpoints import embedded, model_folder
+from official_bert.checkpoints import embedded, model_folder, model_settings
 from official_bert.checkpoints.finding import hub
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError, meant
@@ -70,7 +70,7 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
         return name
     known = [*embedded.names(), *presets]
     if not (parts := hub.parts_of(name)):
-        left = model_folder.of_run(path)
+        left = model_settings.of_run(path)
         raise UserError(f"{name}: no such folder or checkpoint{left or meant(name, known)}")
     name, written = parts
     if revision and written not in (None, revision):
@@ -102,9 +102,9 @@ def format_of(model: str | os.PathLike) -> str:
     if _is_huggingface_folder(path):
         return "huggingface"
     raise UserError(
-        f"{path}: no model in this folder{model_folder.of_run(path)}; expected "
-        f"{model_folder.MODEL_FILE} (a model folder), bert_config.json with *.ckpt.index (Google), "
-        "config.json with model.safetensors (Hugging Face), or a KerasHub preset"
+        f"{path}: no model in this folder{model_settings.of_run(path)}; expected "
+        f"{model_settings.MODEL_FILE} (a model folder), bert_config.json with *.ckpt.index "
+        "(Google), config.json with model.safetensors (Hugging Face), or a KerasHub preset"
     )
 
 

@@ -11,7 +11,7 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced, value_of
-from official_bert.checkpoints import model_folder
+from official_bert.checkpoints import model_folder, model_settings
 from official_bert.common.errors import UserError
 
 
@@ -110,7 +110,7 @@ def test_an_adapter_gives_the_model_again(config, whole, tmp_path):
     expected, found = arrays(model), arrays(tmp_path / "model")
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, atol=1e-6)
-    first, second = (model_folder.read_settings(at) for at in (model, tmp_path / "model"))
+    first, second = (model_settings.read_settings(at) for at in (model, tmp_path / "model"))
     assert first["labels"] == second["labels"] and first["task"] == second["task"]
     with pytest.raises(UserError, match="another checkpoint than this base"):
         adapter.run(base=model, adapter=str(folder), output=str(tmp_path / "other"))

@@ -10,7 +10,7 @@ from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
 from experiments.training.start import initial_state, preflight
-from official_bert.checkpoints import model_folder
+from official_bert.checkpoints import model_folder, model_settings
 from official_bert.common.errors import UserError
 
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -43,7 +43,7 @@ def test_fine_tuning_scores_and_answers(pairs, tmp_path):
     assert losses[-1] < losses[0] and set(results["dev"]) == set(results["baseline"])
     assert results["baseline"]["bleu"] == pytest.approx(1), "the source is the answer here"
     model = results["files"]["model"]
-    settings = model_folder.read_settings(model)
+    settings = model_settings.read_settings(model)
     told = {name: settings[name] for name in ("head", "decoder", "longest", "beams")}
     assert told == {"head": "text", "decoder": "separate", "longest": 7, "beams": 2}
     scores, _ = evaluate.on_task(model, str(pairs))
