@@ -1,6 +1,6 @@
 """The documents of a source: its layout, and the paragraphs that the layout gives.
 
-A source is a file, or a part of a corpus of TensorFlow Datasets. The layouts are
+A source is a file, or a part of a corpus of TensorFlow Datasets. The layouts are:
 
     chapters       a book: blank lines between paragraphs, a heading where a document begins
     articles       a blank line between articles, a line a paragraph, the first the title
@@ -9,7 +9,8 @@ A source is a file, or a part of a corpus of TensorFlow Datasets. The layouts ar
     wikiextractor  the output of WikiExtractor: <doc ...> blocks, or its --json
     rows           JSON Lines or Parquet: a row is a document, its text in one field
 
-and only the last two, and books with numbered chapters, can be told from the text itself.
+The last two, and books with numbered chapters, are recognised by their text; a user names the
+others.
 """
 
 import dataclasses

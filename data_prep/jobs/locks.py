@@ -1,8 +1,7 @@
 """Locks of folders: one process writes a folder, or many read it.
 
-A process that comes second is told who is there.
-
-Locks are flock's, through the library filelock: they end with their process. No wait is unlimited.
+A process that comes second gets an error that names the first. Locks are flock's, through the
+library filelock, so they end with their process. Every wait has a limit.
 """
 
 import contextlib

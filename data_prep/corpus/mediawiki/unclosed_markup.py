@@ -1,9 +1,7 @@
-"""The cost of unclosed markup.
+"""The cost of unclosed markup: pages that would take a parser minutes are found before it runs.
 
-For each unclosed mark a parser searches the page to its end, so a page full of them takes minutes.
-
-The cost is counted in characters, not measured in seconds, so no page is left out because of the
-machine.
+For each unclosed mark a parser searches the page to its end. That cost is counted in characters,
+not measured in seconds, so that the same pages are left out on every machine.
 """
 
 import re
