@@ -50,12 +50,22 @@ def test_ids_are_those_of_fairseq(tmp_path):
     ("content", "message"),
     [
         (b"\x07no", "no SentencePiece model, or damaged"),
+        (b"\x08\x05", "no SentencePiece model, or damaged"),
+        (model_of([*_FIRST, *_PIECES], normalizer=b"\x10\x05"), "or damaged"),
         (model_of(_PIECES), "its pieces begin with .*, not <unk>, <s>, </s>"),
         (model_of([*_FIRST, ("<en>", 0.0, 4)]), 'its piece "<en>" is of type 4'),
         (model_of([*_FIRST, *_PIECES], trainer=b"\x18\x02"), "model_type 2"),
         (model_of([*_FIRST, *_PIECES], normalizer=b"\x18\x00"), "has add_dummy_prefix=false"),
     ],
-    ids=["damaged", "pieces", "types", "byte pairs", "no blank before"],
+    ids=[
+        "damaged",
+        "a number",
+        "a number as a map",
+        "pieces",
+        "types",
+        "byte pairs",
+        "no blank before",
+    ],
 )
 def test_models_of_other_kinds_are_refused(tmp_path, content, message):
     (tmp_path / NAME).write_bytes(content)
