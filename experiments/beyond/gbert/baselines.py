@@ -9,25 +9,21 @@ medication. `model="gbert-linear-medications"` reads those medications alone, an
 
 import numpy as np
 
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import WithoutNetwork
 
 _CERTAIN = 20.0  # the logit of a medication that is given, or is not
 
 
-class VisitBaseline(OneShotModel):
+class VisitBaseline(WithoutNetwork):
     """The last visit's medications, or a linear model."""
 
     head, does = "medications", "reads visits"
-    repeats = False
 
     def learn(self, config, task, train, logged):
         if config.model == "gbert-last-visit":
             return lambda asked: task.predictions(asked, [], {"logits": last_visit(task, asked)}), 0
         logits = linear(task, train, config.model.removeprefix("gbert-linear").lstrip("-"))
         return lambda asked: task.predictions(asked, [], {"logits": logits(asked)}), 0
-
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return 0.0
 
 
 def last_visit(task, patients) -> np.ndarray:
@@ -47,7 +43,7 @@ def linear(task, train, reads: str = ""):
     """
     from sklearn.linear_model import LogisticRegression
 
-    parents = task.ontology() if reads == "categories" else {}
+    parents = task.parents if reads == "categories" else {}
 
     def read(diagnoses) -> set[str]:
         found, queue = set(), [*diagnoses]

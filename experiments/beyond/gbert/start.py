@@ -60,7 +60,7 @@ class Codes:
         from experiments.beyond.gbert import model as graph_codes
 
         self._special = graph_codes
-        above = task.ontology()
+        above = task.parents
         inner = {parent for parent in above.values() if parent}
         medications = task.medications
         told = {code for diagnoses, _ in visits for code in diagnoses}

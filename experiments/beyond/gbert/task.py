@@ -101,7 +101,7 @@ class Visits(Task):
 
     def _read_split(self, split):
         path, found = find_file(self.data_dir, [f"{split}.jsonl"], f"the {split} split"), {}
-        known = self.ontology()
+        known = self.parents
         for number, row in reading.json_lines(reading.Lines(path)):
             if row is None:
                 continue

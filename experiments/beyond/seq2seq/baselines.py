@@ -13,18 +13,17 @@ import re
 
 import numpy as np
 
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import WithoutNetwork
 from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
 _ITERATIONS = 10
 
 
-class TextBaseline(OneShotModel):
+class TextBaseline(WithoutNetwork):
     """Rules in the place of a network."""
 
     head, does = "text", "writes texts"
-    repeats = False
 
     def learn(self, config, task, train, logged):
         # Targets are spelt as the vocabulary of the other rows spells them; no piece is needed.
@@ -37,9 +36,6 @@ class TextBaseline(OneShotModel):
             return [{"id": one.id, "output": text} for one, text in zip(asked, texts, strict=True)]
 
         return answer, 0
-
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return 0.0
 
 
 def nearest_source(pairs):

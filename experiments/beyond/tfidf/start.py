@@ -11,25 +11,21 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 import numpy as np
 
 from experiments.beyond.common.text_scores import TextScorer, TextScores
-from experiments.training.finetuning.one_shot_models import UNSAVED, OneShotModel
+from experiments.training.finetuning.one_shot_models import UNSAVED, WithoutNetwork
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"
 _NEVER = -1e9  # the score of a class that no training example has
 
 
-class Tfidf(OneShotModel):
+class Tfidf(WithoutNetwork):
     """Words and a linear classifier in the place of a network."""
 
     head, does = "classification", "tells one or two texts apart"
-    repeats = False
     leaves = UNSAVED
 
     def learn(self, config, task, train, logged):
         return learn(task, train), 0
-
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return 0.0
 
 
 def learn(task, examples):

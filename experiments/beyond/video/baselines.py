@@ -9,21 +9,17 @@ import numpy as np
 
 from experiments.beyond.video.task import ASKED
 from experiments.beyond.video.visual_words import VisualWords
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import WithoutNetwork
 from official_bert.common.errors import UserError
 
 
-class VideoBaseline(OneShotModel):
+class VideoBaseline(WithoutNetwork):
     """A linear model of a segment's clips."""
 
     head, does = "shown_words", "reads videos"
-    repeats = False
 
     def learn(self, config, task, train, logged):
         return learn(task, train, config.model == "video-counts", config.seed), 0
-
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return 0.0
 
 
 def learn(task, train, counts: bool, seed: int):

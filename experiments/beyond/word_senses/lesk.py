@@ -11,17 +11,16 @@ glosses that share as many the first is chosen, the most frequent sense.
 import itertools
 import re
 
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import WithoutNetwork
 from official_bert.common.errors import UserError
 
 _MARKED = re.compile(r'" [^"]+ "')  # the word in question, in its context
 
 
-class Lesk(OneShotModel):
+class Lesk(WithoutNetwork):
     """Counts of common words in the place of a network."""
 
     head, does = "classification", "chooses word senses"
-    repeats = False
 
     def check_finetuning(self, config, task):
         if task.name != "word_senses":
@@ -30,9 +29,6 @@ class Lesk(OneShotModel):
 
     def learn(self, config, task, train, logged):
         return answer, 0
-
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return 0.0
 
 
 def answer(asked) -> list[dict]:
