@@ -36,6 +36,9 @@ class GBert(OneShotModel):
 
     def check_finetuning(self, config, task):
         check_plain(config.bert_config, config.model)
+        if config.num_train_epochs < 1 or config.num_train_epochs % 1:
+            told = "G-BERT's epochs are whole"
+            raise UserError(f"--config.num_train_epochs={config.num_train_epochs}: {told}")
         return super().check_finetuning(config, task)
 
     def learn(self, config, task, train, logged):
@@ -64,11 +67,6 @@ class Codes:
         inner = {parent for parent in above.values() if parent}
         medications = task.medications
         told = {code for diagnoses, _ in visits for code in diagnoses}
-        if both := sorted(told & {*medications}):
-            raise UserError(
-                f"{task.data_dir}: {both[0]} is a diagnosis and a medication of training patients; "
-                "give one of the two another code"
-            )
         leaves = sorted((above.keys() - inner | told) - {*medications})
         names = [*leaves, *medications, *sorted(inner - told - {*medications})]
         row_of = {name: graph_codes.SPECIAL + i for i, name in enumerate(names)}
@@ -77,9 +75,9 @@ class Codes:
         first = graph_codes.SPECIAL
         self._first = {"diagnoses": first, "medications": first + len(leaves)}
         self.sizes = {"diagnoses": len(leaves), "medications": len(medications)}
-        if empty := [kind for kind, size in self.sizes.items() if not size]:
+        if not leaves:
             raise UserError(
-                f"{task.data_dir}: no code is one of {empty[0]}; G-BERT needs both kinds"
+                f"{task.data_dir}: no code is one of diagnoses; G-BERT needs both kinds"
             )
         self._row_of = row_of
         self._lengths = _lengths(visits)
@@ -136,8 +134,6 @@ def learn(config, task, train):
     graph, pretrained = NAMES[config.model]
     visits = [visit for patient in train for visit in patient.visits]
     several = [patient for patient in train if len(patient.visits) > 1]
-    if not several:
-        raise UserError(f"{config.data_dir}: no training patient has two visits")
     codes = Codes(task, visits)
     bert = dataclasses.replace(config.bert_config, vocab_size=len(codes.parents))
     width = bert.hidden_size
@@ -148,7 +144,7 @@ def learn(config, task, train):
         one.compile(keras.optimizers.Adam(config.learning_rate))
     draw, steps = np.random.default_rng(config.seed), 0
     most = max(len(patient.visits) for patient in several)
-    left = round(config.num_train_epochs)
+    left = int(config.num_train_epochs)
     while left > 0:
         if pretrained:
             for chosen in _batches(visits, config.train_batch_size, min(left, _STAGE), draw):

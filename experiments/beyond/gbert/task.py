@@ -18,7 +18,7 @@ import numpy as np
 from data_prep.tasks.files import reading
 from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import field, list_of
+from official_bert.common.json_files import field, list_of, shorten
 
 KINDS = ("diagnoses", "medications")
 _OF_SETS = ("f1", "jaccard", "pr_auc")
@@ -101,7 +101,10 @@ class Visits(Task):
 
     def _read_split(self, split):
         path, found = find_file(self.data_dir, [f"{split}.jsonl"], f"the {split} split"), {}
-        known = self.parents
+        parents, kind_of = self.parents, {}
+        if split != "train":
+            for kind, codes in zip(KINDS, (self.diagnoses, self.medications), strict=True):
+                kind_of |= dict.fromkeys(codes, kind)
         for number, row in reading.json_lines(reading.Lines(path)):
             if row is None:
                 continue
@@ -111,14 +114,16 @@ class Visits(Task):
                 tuple(tuple(sorted({*list_of(v, kind, str, where)})) for kind in KINDS)
                 for v in list_of(row, "visits", dict, where)
             ]
-            codes = {code for visit in visits for codes in visit for code in codes}
-            if unknown := sorted(codes - known.keys()):
-                raise UserError(f"{where}: {unknown[0]} is not in ontology.tsv")
+            for kind, codes in ((k, sets[i]) for sets in visits for i, k in enumerate(KINDS)):
+                _check_codes(codes, kind, parents, kind_of, where)
             if name in found:
                 raise UserError(f"{where}: patient {name} is there twice; all visits are one line")
             found[name] = Patient(name, tuple(visits))
         found = list(found.values())
         if split == "train":
+            if not any(visit[1] for patient in found for visit in patient.visits[1:]):
+                told = "no patient has a second visit with a medication"
+                raise UserError(f"{path}: {told}; there is nothing to learn")
             return found
         asked = [patient for patient in found if len(patient.visits) > 1]
         self.notes[split] = {"patients of one visit, not asked about": len(found) - len(asked)}
@@ -168,6 +173,16 @@ class Visits(Task):
         return self.score(examples, everyone)
 
 
+def _check_codes(codes, kind: str, parents, kind_of: dict[str, str], where: str) -> None:
+    """Check that the ontology has a set's codes, and that none was of the other kind so far."""
+    for code in codes:
+        if code not in parents:
+            raise UserError(f"{where}: {shorten(code)} is not in ontology.tsv")
+        if (other := kind_of.setdefault(code, kind)) != kind:
+            told = f"{shorten(code)} is among {kind}, and was among {other} before"
+            raise UserError(f"{where}: {told}; give one of the two another code")
+
+
 def begins_unseen(patient: Patient, trained, parents: dict[str, str]) -> list[bool]:
     """Return of each visit whether it has a category that no visit before has, by codes alone that
     training has not; training has other codes of the category.
@@ -175,7 +190,7 @@ def begins_unseen(patient: Patient, trained, parents: dict[str, str]) -> list[bo
     Args:
       trained: the diagnoses of training patients.
     """
-    taught, before, found = {parents[code] for code in trained}, set(), []
+    taught, before, found = {parents[code] for code in trained} - {""}, set(), []
     for diagnoses, _ in patient.visits:
         now = {parents[code] for code in diagnoses}
         known = {parents[code] for code in diagnoses if code in trained}

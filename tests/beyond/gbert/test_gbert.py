@@ -82,11 +82,13 @@ def test_visits_that_begin_unseen_by_hand(tmp_path):
     assert begins_unseen(patient, {"a1", "b1"}, parents) == [True, True, False, False]
     assert begins_unseen(patient, {"a2", "b1"}, parents) == [False, True, False, False]
     assert not any(begins_unseen(patient, {"a2", "b1", "b2"}, parents))
+    roots = dict.fromkeys(parents, "")
+    assert not any(begins_unseen(patient, {"a1", "b1"}, roots)), "a root has no category"
     (tmp_path / "ontology.tsv").write_text(
         "".join(f"{c}\t{above}\n" for c, above in parents.items())
     )
-    line = '{"patient": 1, "visits": [{"diagnoses": ["a1", "b1"], "medications": ["c1"]}]}\n'
-    (tmp_path / "train.jsonl").write_text(line)
+    visit = '{"diagnoses": ["a1", "b1"], "medications": ["c1"]}'
+    (tmp_path / "train.jsonl").write_text(f'{{"patient": 1, "visits": [{visit}, {visit}]}}\n')
     task = get_task("visits", str(tmp_path))
     asked = Patient("1", ((("a1",), ()), (("a1",), ()), (("b2",), ("c1",))))
     visits = [{"medications": [], "probabilities": [0.1]}] * 2
@@ -118,7 +120,17 @@ def test_visits_that_begin_unseen_by_hand(tmp_path):
         (
             "train.jsonl",
             '{"patient": 1, "visits": [{"diagnoses": ["x"], "medications": []}]}\n',
-            r"train\.jsonl line 1: x is not in ontology\.tsv",
+            r'train\.jsonl line 1: "x" is not in ontology\.tsv',
+        ),
+        (
+            "train.jsonl",
+            '{"patient": 1, "visits": [{"diagnoses": ["a"], "medications": ["a"]}]}\n',
+            r'train\.jsonl line 1: "a" is among medications, and was among diagnoses before',
+        ),
+        (
+            "train.jsonl",
+            '{"patient": 1, "visits": [{"diagnoses": ["a"], "medications": ["b"]}]}\n',
+            r"train\.jsonl: no patient has a second visit with a medication",
         ),
     ],
 )
@@ -129,6 +141,17 @@ def test_files_that_are_none(tmp_path, file, content, message):
         (tmp_path / "train.jsonl").write_text("")
     with pytest.raises(UserError, match=message):
         get_task("visits", str(tmp_path)).examples("train")
+
+
+def test_no_code_is_of_two_kinds_in_two_splits(tmp_path):
+    (tmp_path / "ontology.tsv").write_text("a\tA\nm\tM\n")
+    line = '{"patient": 1, "visits": [{"diagnoses": ["%s"], "medications": ["m"]}%s]}\n'
+    (tmp_path / "train.jsonl").write_text(line % ("a", ', {"diagnoses": [], "medications": ["m"]}'))
+    (tmp_path / "dev.jsonl").write_text(line % ("m", ""))
+    task = get_task("visits", str(tmp_path))
+    message = r'dev\.jsonl line 1: "m" is among diagnoses, and was among medications'
+    with pytest.raises(UserError, match=message):
+        task.examples("dev")
 
 
 @pytest.fixture
@@ -155,6 +178,8 @@ def test_runs(config, tmp_path, name):
         finetune.run(bert, tmp_path / "other", progress=False)
     with pytest.raises(UserError, match="reads visits; sst2 is classification"):
         preflight.finetuning(dataclasses.replace(config, task="sst2"))
+    with pytest.raises(UserError, match=r"num_train_epochs=0\.4: G-BERT's epochs are whole"):
+        preflight.finetuning(dataclasses.replace(config, num_train_epochs=0.4))
 
 
 def test_sets_of_visits(config):
@@ -186,23 +211,18 @@ def test_a_visit_of_more_codes_than_training_has_is_whole(config):
     leaf = [code for code in task.ontology() if code.isdigit()][:5]
     ids = codes.sets([((*leaf,), ())])["diagnoses"]
     assert ids.shape == (1, 6) and len({*ids[0]}) == 6
-    with pytest.raises(UserError, match="no code is one of medications"):
-        task._medications, task.examples = [], lambda split: []
-        gbert.Codes(task, [((), ())])
 
 
 def test_a_diagnosis_above_others_is_told_apart(tmp_path):
     (tmp_path / "ontology.tsv").write_text("4011\t401\n4012\t401\nC1\tC\n")
-    line = '{"patient": 1, "visits": [{"diagnoses": ["401", "4011"], "medications": ["C1"]}]}\n'
-    (tmp_path / "train.jsonl").write_text(line)
+    visit = '{"diagnoses": ["401", "4011"], "medications": ["C1"]}'
+    (tmp_path / "train.jsonl").write_text(f'{{"patient": 1, "visits": [{visit}, {visit}]}}\n')
     task = get_task("visits", str(tmp_path))
     [patient] = task.examples("train")
     codes = gbert.Codes(task, patient.visits)
     assert codes.sizes == {"diagnoses": 3, "medications": 1}
-    assert codes.sets(patient.visits)["diagnoses_labels"].tolist() == [[1, 1, 0]]
+    assert codes.sets(patient.visits[:1])["diagnoses_labels"].tolist() == [[1, 1, 0]]
     assert len(codes.parents) == 3 + 5, "a row a code"
-    with pytest.raises(UserError, match="C1 is a diagnosis and a medication"):
-        gbert.Codes(task, [(("C1",), ())])
 
 
 def test_baselines_by_hand(patients):
