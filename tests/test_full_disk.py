@@ -60,7 +60,7 @@ def training(given, output, overwrite, encoder):  # noqa: F811
 MORE = {"saved_model": saved_model, "onnx": onnx, "preset": preset, "training": training}
 
 
-SLOW = ("saved_model", "onnx")
+SLOW = ("saved_model", "onnx", "training")
 
 
 @pytest.mark.parametrize(

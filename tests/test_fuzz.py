@@ -6,8 +6,13 @@ from tests import fuzz
 from tests.damage import DAMAGES, MISTAKES
 from tests.tiny_inputs import INPUTS
 
+# Each has a sibling that always runs.
+SLOW = ("keras_hub", "records, dynamic masks", "records, GZIP", "records without a manifest, ")
 
-@pytest.mark.parametrize("name", INPUTS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in INPUTS]
+)
 def test_every_damage_of_every_file_is_refused_by_name(name):
     given = INPUTS[name]
     damages = DAMAGES | MISTAKES

@@ -18,7 +18,9 @@ from experiments.training.folder.checkpointing import Checkpoints
 from official_bert.common import files, system
 
 
-@pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])
+@pytest.fixture(
+    params=[True, pytest.param(False, marks=pytest.mark.slow)], ids=["renameat2", "older systems"]
+)
 def both_systems(request, monkeypatch):
     """Run once with a system that renames without replacing and once with one that cannot."""
     if not request.param:

@@ -20,7 +20,7 @@ SOME_GRAPHS = (
     pytest.param("accents go, case stays", marks=pytest.mark.slow),
     pytest.param("prefix @@, cut at blanks", marks=pytest.mark.slow),
     "NFC, lower case",
-    "words of at most 5 characters",
+    pytest.param("words of at most 5 characters", marks=pytest.mark.slow),
 )
 
 

@@ -26,6 +26,7 @@ def test_divided_weights_take_their_part_on_each_device():
     assert part["arguments"] == pytest.approx(whole["arguments"] / 8, rel=0.1)
 
 
+@pytest.mark.slow
 def test_micro_batches_take_the_memory_of_one():
     bert = named_config("tiny", vocab_size=8000)
     one, four = (memory.measured(bert, 64, parts=parts) for parts in (1, 4))

@@ -214,6 +214,7 @@ def test_cuts_balance_tokens_and_leave_two_documents():
     assert token_store._cuts(np.array([5000, 5000, 1]), 1000, 0) == [0, 3]
 
 
+@pytest.mark.slow
 def test_tasks_stay_small_however_many_the_inputs(tmp_path, vocab, monkeypatch):
     """Tasks that carried the inputs, or slices of all chunks, filled memory and job graph."""
     monkeypatch.setattr(token_store, "_TASK_BYTES", 100)

@@ -293,7 +293,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
 
 
 def test_a_report_made_elsewhere_has_the_archives_that_it_is_made_of(tmp_path):
-    table = RESULTS / "table5" / "squad_control_4x256"
+    table = RESULTS / "table6" / "nested"
     for source, output in ((table, tmp_path / "one"), (tmp_path / "one", tmp_path / "two")):
         command.rejudge(str(source), str(output))
         assert (output / "report.md").read_bytes() == (table / "report.md").read_bytes()

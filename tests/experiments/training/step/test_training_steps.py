@@ -188,6 +188,7 @@ def test_learning_rate_is_that_of_the_schedule():
         assert trainer.learning_rate(step) == pytest.approx(float(schedule(step)), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
     with_nsp, without_nsp = _trainer(), _trainer(objectives=("masked_lm",))
     before = [v.numpy() for v in with_nsp.model.trainable_variables]
