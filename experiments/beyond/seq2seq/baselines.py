@@ -14,10 +14,12 @@ import re
 import numpy as np
 
 from experiments.training.finetuning.one_shot_models import WithoutNetwork
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
 _ITERATIONS = 10
+_AT_ONCE = 256  # sources, beside all of training
 
 
 class TextBaseline(WithoutNetwork):
@@ -29,6 +31,9 @@ class TextBaseline(WithoutNetwork):
         # Targets are spelt as the vocabulary of the other rows spells them; no piece is needed.
         task.tokenizer = BertTokenizer(SPECIAL_TOKENS, config.do_lower_case)
         pairs = [(task.plain(pair.source), task.plain(pair.target)) for pair in train]
+        for name, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+            if not any(re.search(r"\w", text) for text in texts):
+                raise UserError(f"{config.data_dir}: no {name} of train has a word to learn from")
         written = KINDS[config.model](pairs)
 
         def answer(asked):
@@ -46,8 +51,9 @@ def nearest_source(pairs):
     known = weights.fit_transform(source for source, _ in pairs)
 
     def written(sources):
-        nearest = (weights.transform(sources) @ known.T).toarray().argmax(axis=1)
-        return [pairs[place][1] for place in nearest]
+        asked = weights.transform(sources)
+        parts = (asked[i : i + _AT_ONCE] @ known.T for i in range(0, len(sources), _AT_ONCE))
+        return [pairs[place][1] for part in parts for place in part.toarray().argmax(axis=1)]
 
     return written
 
@@ -88,12 +94,14 @@ def ibm_model_1(pairs):
 
 
 def opening(pairs):
-    """Return a function of "answer: sentence" -> a question."""
+    """Return a function of "answer: sentence" -> a question; without a colon all is the
+    sentence."""
     begins = collections.Counter(" ".join(target.split()[:2]) for _, target in pairs)
     [(first, _)] = begins.most_common(1)
 
     def written(sources):
-        parts = (source.partition(": ") for source in sources)
+        parts = (("" if ": " in source else ": ") + source for source in sources)
+        parts = (part.partition(": ") for part in parts)
         rests = (sentence.replace(answer, " ", 1).strip(" .") for answer, _, sentence in parts)
         return [f"{first} {' '.join(rest.split())}?" for rest in rests]
 

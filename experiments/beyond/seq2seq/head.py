@@ -5,13 +5,34 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.common.errors import UserError, check_choice
-from official_bert.common.json_files import field
+from official_bert.common.json_files import field, shorten
 from official_bert.export.settings import ServingSettings
 from official_bert.extension import load
 
 # Writers of texts: Transformers, and GRUs that they are compared with.
 DECODERS = ("separate", "shared", "prefix")
 RNN_DECODERS = ("rnn", "rnn_attention")
+_MOST = {"longest": 1 << 16, "beams": 1 << 8}
+
+
+def check_writing(where: str = "", **given: float) -> None:
+    """Check `longest`, `beams` and `length_penalty` of what writes, or some of them.
+
+    Args:
+      where: what the message begins with.
+      **given: whole numbers, the last a number.
+
+    Raises:
+      UserError: one is beyond what a search can do.
+    """
+    for name, value in given.items():
+        if name in _MOST and not 1 <= value <= _MOST[name]:
+            told = f"a whole number from 1 to {_MOST[name]:,}"
+        elif name not in _MOST and not abs(value) <= 1e6:
+            told = "a number from -1,000,000 to 1,000,000"
+        else:
+            continue
+        raise UserError(f"{where}{name} must be {told}, not {shorten(value)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +49,7 @@ class WriterSettings(ServingSettings):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.beams < 1:
-            raise UserError(f"beams must be positive, not {self.beams}")
+        check_writing(beams=self.beams, length_penalty=self.length_penalty)
 
 
 class TextHead:
@@ -56,12 +76,8 @@ class TextHead:
           UserError: one is missing or impossible.
         """
         check_choice("decoder", settings.get("decoder"), (*DECODERS, *RNN_DECODERS), str(path))
-        for name in ("longest", "beams"):
-            if field(settings, name, int, path) < 1:
-                raise UserError(
-                    f"{path}: {name} must be a positive whole number, not {settings[name]}"
-                )
-        field(settings, "length_penalty", (int, float), path)
+        kinds = {"longest": int, "beams": int, "length_penalty": (int, float)}
+        check_writing(f"{path}: ", **{n: field(settings, n, of, path) for n, of in kinds.items()})
 
     def check_export(self, settings, format: str, source: str) -> None:
         """Check the `ServingSettings` of an export.

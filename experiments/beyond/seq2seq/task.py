@@ -13,7 +13,7 @@ import numpy as np
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from experiments.beyond.seq2seq.costs import written_flops
-from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS, decode_outputs
+from experiments.beyond.seq2seq.head import DECODERS, RNN_DECODERS, check_writing, decode_outputs
 from experiments.beyond.seq2seq.options import Decoder
 from experiments.training.start import preflight
 from official_bert.common.errors import UserError, check_installed
@@ -72,11 +72,9 @@ class TextToText(SplitTask):
           length_penalty: of beam search; above 0 longer texts become likelier.
         """
         super().__init__(data_dir, **options)
-        if max_target_length < 2 or beams < 1 or not math.isfinite(length_penalty):
-            raise UserError(
-                f"max_target_length={max_target_length} (2 or more), beams={beams} (1 or more), "
-                f"length_penalty={length_penalty} (a finite number)"
-            )
+        if max_target_length < 2:
+            raise UserError(f"max_target_length={max_target_length}: it is 2 or more")
+        check_writing(longest=max_target_length - 1, beams=beams, length_penalty=length_penalty)
         self.header = tuple(label_list(columns))
         self.source_column, self.target_column = source_column, target_column
         self.max_target_length, self.beams = max_target_length, beams

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from experiments.beyond.common.beam_search import search
+from experiments.beyond.seq2seq.head import check_writing
 from official_bert.common.errors import UserError
 from official_bert.encoder import complete_inputs, input_specs
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
@@ -33,8 +34,7 @@ class TextToText(ModelWithLosses):
         self, encoder, decoder, longest=64, beams=1, length_penalty=1.0, seed=None, dtype=None,
         **kwargs,
     ):  # fmt: skip
-        if longest < 1 or beams < 1:
-            raise UserError(f"longest={longest} and beams={beams} must be positive")
+        check_writing(longest=longest, beams=beams, length_penalty=length_penalty)
         super().__init__(dtype=dtype or encoder.dtype_policy, **{"name": "text_to_text", **kwargs})
         self.encoder, self.form = encoder, decoder
         self.longest, self.beams, self.length_penalty = longest, beams, length_penalty

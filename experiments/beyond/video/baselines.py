@@ -7,7 +7,7 @@ has each visual word, `model="video-features"` the mean of its clips' features.
 
 import numpy as np
 
-from experiments.beyond.video.task import ASKED
+from experiments.beyond.video.task import ASKED, words_of
 from experiments.beyond.video.visual_words import VisualWords
 from experiments.training.finetuning.one_shot_models import WithoutNetwork
 from official_bert.common.errors import UserError
@@ -45,8 +45,8 @@ def learn(task, train, counts: bool, seed: int):
 
     models = {}
     for what in ASKED:
-        place = {word: i for i, word in enumerate(task.words[what])}
-        told = [(s, place[w]) for s in segments for w in s.text.split() if w in place]
+        place = {word.lower(): i for i, word in enumerate(task.words[what])}
+        told = [(s, place[w]) for s in segments for w in words_of(s.text) if w in place]
         if not told:
             raise UserError(f"{task.data_dir}: no text of train has a {what} that is asked for")
         features, labels = np.stack([read(s) for s, _ in told]), [label for _, label in told]

@@ -14,6 +14,7 @@ the clips. Where lines of "train" name theirs too, questions know which pairs we
 import collections
 import dataclasses
 import functools
+import re
 
 import numpy as np
 
@@ -159,14 +160,22 @@ class Videos(Task):
 
     def baseline(self, train_examples, examples):
         """Score the words that texts say most often."""
-        texts = [s.text.split() for video in train_examples for s in video.segments]
+        texts = [words_of(s.text) for video in train_examples for s in video.segments]
         said = collections.Counter(word for text in texts for word in text)
-        best = {w: sorted(self.words[w], key=lambda word: -said[word])[: max(TOPS)] for w in ASKED}
+        best = {
+            what: sorted(self.words[what], key=lambda word: -said[word.lower()])[: max(TOPS)]
+            for what in ASKED
+        }
         return self.score(examples, [best] * len(examples))
 
     def clusters(self, examples):
         """Return the pair."""
         return [f"{e.verb} {e.noun}" for e in examples]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case, without the marks around them."""
+    return re.findall(r"\w+(?:['-]\w+)*", text.lower())
 
 
 def _segment(values: dict, rows: int, split_of: dict[str, str], where: str) -> Segment:

@@ -10,6 +10,7 @@ from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
 from experiments import finetune
 from experiments.beyond.seq2seq import baselines
+from experiments.beyond.seq2seq.head import TEXT, WriterSettings
 from experiments.beyond.seq2seq.task import Pair, longer_half
 from experiments.tables.judging.measures import measured
 from experiments.training.finetuning import example_scores
@@ -132,10 +133,37 @@ def test_files_that_are_refused(tmp_path, lines, message):
 
 
 def test_options_that_are_refused():
-    with pytest.raises(UserError, match="beams=0"):
-        get_task("text_to_text", beams=0)
-    with pytest.raises(UserError, match="length_penalty=nan"):
-        get_task("text_to_text", length_penalty=float("nan"))
+    for name, value, told in (
+        ("beams", 0, "from 1 to 256, not 0"),
+        ("beams", 10**12, "from 1 to 256, not 1000000000000"),
+        ("length_penalty", float("nan"), "from -1,000,000 to 1,000,000, not NaN"),
+        ("max_target_length", 10**9, "from 1 to 65,536, not 999999999"),
+    ):
+        with pytest.raises(UserError, match=f"must be a .*number {told}"):
+            get_task("text_to_text", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("longest", 10**9, "longest must be a whole number from 1 to 65,536, not 10"),
+        ("beams", 10**7, "beams must be a whole number from 1 to 256, not 10"),
+        ("length_penalty", 10**400, "length_penalty must be a number from -1,000,000"),
+        ("longest", True, "longest must be a whole number, not true"),
+    ],
+)
+def test_a_folder_with_absurd_numbers(name, value, told):
+    """They ended in the memory or in an error of TensorFlow."""
+    settings = {"decoder": "rnn", "longest": 7, "beams": 1, "length_penalty": 1.0, name: value}
+    with pytest.raises(UserError, match=rf"m/model\.json: {told}"):
+        TEXT.check(settings, pathlib.Path("m/model.json"))
+
+
+def test_an_export_with_absurd_numbers():
+    with pytest.raises(UserError, match="beams must be a whole number from 1 to 256"):
+        WriterSettings(beams=10**7)
+    with pytest.raises(UserError, match="length_penalty must be a number"):
+        WriterSettings(length_penalty=float("inf"))
 
 
 def test_libraries_are_named(tmp_path, monkeypatch):
@@ -143,6 +171,16 @@ def test_libraries_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'official-bert\[generation\]'"):
         task.examples("dev")
+
+
+@pytest.mark.parametrize("name", ["nearest-source", "ibm-model-1"])
+def test_texts_without_words_teach_no_baseline(tmp_path, name):
+    """They ended in an IndexError or in an error of scikit-learn."""
+    folder = folder_of(tmp_path, ["source\ttarget", "?!\ta", "!\tb"])
+    config = FinetuneConfig(task="text_to_text", model=name, data_dir=folder)
+    task = get_task("text_to_text", folder)
+    with pytest.raises(UserError, match="no source of train has a word to learn from"):
+        baselines.TextBaseline().learn(config, task, task.examples("train"), None)
 
 
 def test_baselines_by_hand():
@@ -154,6 +192,7 @@ def test_baselines_by_hand():
     ]
     assert baselines.nearest_source(pairs)(["una flor", "casa"]) == ["the flower", "house"]
     asked = [("x", "who was a?"), ("y", "who was b?"), ("z", "what is c?")]
+    assert baselines.opening(asked)(["she saw ann."])[0].endswith(" she saw ann?"), "no answer"
     assert baselines.opening(asked)(["ann: ann saw bob.", "ann: she saw ann."]) == [
         "who was saw bob?",
         "who was she saw?",

@@ -232,12 +232,13 @@ def test_begins_as_a_trained_bert(config, few, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_baselines_by_hand(tmp_path, counts):
-    """A clip is near (0, 0) or (9, 9): "cut it" is told of the former, "peel it" of the latter."""
+    """A clip is near (0, 0) or (9, 9): "Cut them, it." is told of the former, "Peel them, it." of
+    the latter."""
     features = np.array([[0, 0], [9, 9], [1, 0], [8, 9], [0, 1], [9, 8]], "float32")
     names = [{"verb": "cut", "noun": "it"}, {"verb": "peel", "noun": "it"}]
     lines = [
         {"video": str(i), "split": "train" if i < 4 else "dev", "first": i, "clips": 1}
-        | names[i % 2] | ({"text": names[i % 2]["verb"] + " them it"} if i < 4 else {})
+        | names[i % 2] | ({"text": names[i % 2]["verb"].title() + " them, it."} if i < 4 else {})
         for i in range(6)
     ]  # fmt: skip
     write(tmp_path, features, *lines)
@@ -245,6 +246,8 @@ def test_baselines_by_hand(tmp_path, counts):
     answers = baselines.learn(task, task.examples("train"), counts, 1)(task.examples("dev"))
     assert [one["verb"] for one in answers] == [["cut", "peel"], ["peel", "cut"]]
     assert [one["noun"] for one in answers] == [["it"], ["it"]], "one word is always the answer"
+    said = task.baseline(task.examples("train"), task.examples("dev"))
+    assert said["noun_top1"] == 1 and said["verb_top1"] == 0.5
 
 
 def test_a_table_of_seven_rows(videos):
