@@ -78,22 +78,22 @@ def article(
       hole: see `wikitext.without_holes`.
       dropped: gets counts of what was left out; of pages by reason, "page: ...".
     """
-    kind = wikitext.page_kind(page.title, page.namespace, page.redirect, page.text)
-    if kind is None and page.model not in ("", "wikitext"):
-        kind = "not wikitext"
-    if kind is None:
+    reason = wikitext.why_not_article(page.title, page.namespace, page.redirect, page.text)
+    if reason is None and page.model not in ("", "wikitext"):
+        reason = "not wikitext"
+    if reason is None:
         try:
             passages = wikitext.passages(page.text, dropped, site)
         except TooSlow:
-            passages, kind = [], "too slow"
+            passages, reason = [], "too slow"
         sentences = []
         for passage in passages:
             split = split_sentences(passage, site.language)
             sentences.extend(wikitext.without_holes(split, dropped, hole))
         if sum(map(len, sentences)) >= max(min_characters, 1):
             return sentences
-        kind = kind or "too short"
-    dropped[f"page: {kind}"] += 1
+        reason = reason or "too short"
+    dropped[f"page: {reason}"] += 1
     return []
 
 

@@ -124,7 +124,7 @@ def wide(text):
 TEXTS = "text_classification"
 FUNCTIONS = {
     "wikitext": refusing(wikitext.passages),
-    "kinds of pages": lambda text: wikitext.page_kind("a", 0, False, text),
+    "kinds of pages": lambda text: wikitext.why_not_article("a", 0, False, text),
     "variants": lambda text: variants.shown(text, "zh-tw"),
     "sentences, English": lambda text: split_sentences(text, "en"),
     "sentences, German": lambda text: split_sentences(text, "de"),

@@ -54,4 +54,4 @@ def foreign(vocab):
     from official_bert.tokenization import BertTokenizer, ForeignTokenizer
     from official_bert.tokenization.library import own_json
 
-    return ForeignTokenizer(own_json.fast_tokenizer(BertTokenizer(vocab)))
+    return ForeignTokenizer(own_json.as_tokenizer_json(BertTokenizer(vocab)))

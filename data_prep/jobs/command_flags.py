@@ -5,11 +5,12 @@ default is required.
 """
 
 import inspect
+import re
+import textwrap
 
 from absl import flags
 
 from data_prep.jobs import commands
-from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.processes import available_cores
 from official_bert.common.typed import outer
 
@@ -64,3 +65,14 @@ def values(function) -> dict:
     found = {one.name: one for one in every if one.name in flags.FLAGS}
     commands.required(*(name for name, one in found.items() if one.default is one.empty))
     return {name: flags.FLAGS[name].value for name in found}
+
+
+def arguments(docstring: str | None) -> dict[str, str]:
+    """Return {name: description} from the parts "Args" and "Attributes" of a docstring."""
+    found = {}
+    body = inspect.cleandoc(docstring or "")
+    for part in re.findall(r"^(?:Args|Attributes):\n((?:  .*\n?|\n)*)", body, re.MULTILINE):
+        for entry in re.split(r"\n(?=\S)", textwrap.dedent(part).strip()):
+            names, _, about = entry.partition(": ")
+            found |= dict.fromkeys(names.split(", "), " ".join(about.split()))
+    return found

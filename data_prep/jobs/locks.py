@@ -46,9 +46,8 @@ class FolderLock:
                 with contextlib.suppress(FileNotFoundError):
                     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                     with open(handle, "rb", buffering=0):
-                        _check_ours(
-                            handle, path
-                        )  # before the library opens it, since some versions empty it
+                        # Before the library opens it, since some versions empty it.
+                        _check_ours(handle, path)
                 self._file.acquire()
             except filelock.Timeout:
                 raise _in_use(path) from None

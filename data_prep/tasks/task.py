@@ -171,9 +171,9 @@ class Task:
         table = formats.detect_format(
             path, self.wanted, names=self.header, texts=True, format=format, hint=self.hint
         )
-        return Inputs(self.asked(table), table)
+        return Inputs(self.rows_and_examples(table), table)
 
-    def asked(self, table: Table) -> Iterator[tuple[list[dict], Any]]:
+    def rows_and_examples(self, table: Table) -> Iterator[tuple[list[dict], Any]]:
         """Yield `Inputs.rows` of a table whose wanted columns are the input fields."""
         for number, row in table.rows(self.short_rows, blank_lines=True):
             if row is None:

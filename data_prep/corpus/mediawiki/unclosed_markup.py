@@ -31,11 +31,11 @@ def check(wikitext: str) -> None:
     Raises:
       TooSlow: the page is too long, or to parse it would take too long.
     """
-    if len(wikitext) > _LONGEST or work(wikitext) > _MOST:
+    if len(wikitext) > _LONGEST or parse_cost(wikitext) > _MOST:
         raise TooSlow
 
 
-def work(wikitext: str) -> int:
+def parse_cost(wikitext: str) -> int:
     """Return the number of characters behind each unclosed mark, added up."""
     opened: dict[str, list[int]] = {}
     last = None  # the tag that "/>" would close

@@ -37,7 +37,7 @@ _LEFTOVER = re.compile(r"\{\||\|\}|\{\{|\}\}|\[\[|\]\]|</?[a-zA-Z][^<>]*>|^\s*[|
 _SWITCH = re.compile(r"__((?:[^\W\d_]|_(?!_))+)__")  # __NOTOC__, __БЕЗ_ОГЛАВЛЕНИЯ__
 
 
-def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | None:
+def why_not_article(title: str, namespace: int, redirect: bool, text: str) -> str | None:
     """Return why a page is not an article ("redirect", "other namespace", ...); None for an
     article."""
     if namespace != 0:

@@ -46,7 +46,7 @@ def detect_format(
     names: tuple[str, ...] = (),
     texts: bool = False,
     format: str = "",
-    what: str = "which column is the text?",
+    question: str = "which column is the text?",
     hint: str = "",
     lines: reading.Lines | None = None,
 ) -> Table:
@@ -61,7 +61,7 @@ def detect_format(
       texts: whether the file may hold the wanted texts alone, without a header: a text a line, or
         several with tabs between.
       format: of FORMATS but "conll", if the user says it.
-      what: question for the message if no alternative exists.
+      question: for the message if no alternative exists.
       hint: advice for files whose columns have other names, for the messages.
       lines: the file's, if they are open already.
 
@@ -70,11 +70,11 @@ def detect_format(
         cannot be told.
     """
     read = {"also": also, "optional": optional}
-    asked = _Asked(wanted, also, what, hint)
+    search = _ColumnSearch(wanted, also, question, hint)
     if path != "-" and parquet_files.is_parquet(path):
         _check_format("parquet", format, path)
         columns = tuple(parquet_files.column_names(path))
-        found = asked.found_in(columns, path)
+        found = search.found_in(columns, path)
         names_of = parquet_files.class_names(path)
         return announce(Table(path, "parquet", columns, found, **read, class_names=names_of))
     lines = lines or reading.Lines(path)
@@ -87,10 +87,10 @@ def detect_format(
         columns = _columns_of(lines, kept)
         if not columns:
             raise UserError(f"{lines.name} has no rows")
-        found = asked.found_in(columns, f"{lines.name} line 1")
+        found = search.found_in(columns, f"{lines.name} line 1")
         return announce(Table(path, shown, columns, found, lines, **read, kept=kept))
     _check_format("text", format, lines.name)
-    found = _delimited(path, lines, asked, names=names, texts=texts, format=format)
+    found = _delimited(path, lines, search, names=names, texts=texts, format=format)
     return announce(dataclasses.replace(found, **read))
 
 
@@ -140,26 +140,17 @@ def _check_format(found: str, given: str, name: str) -> None:
 
 def _columns_of(lines: reading.Lines, kept) -> tuple[str, ...]:
     """Return the fields of a JSON file's rows: `kept`, or those of its first lines."""
-    first = [(number, line) for number, line in enumerate(lines.first, 1) if line.strip()]
-    rows = kept if kept is not None else reading.json_lines(_Some(lines.name, first))
-    return tuple(dict.fromkeys(name for _, row in rows for name in row))
-
-
-class _Some(list):
-    """Some lines of a file, with its name."""
-
-    def __init__(self, name, lines):
-        super().__init__(lines)
-        self.name = name
+    rows = reading.json_lines(lines, beginning=True) if kept is None else kept
+    return tuple(dict.fromkeys(name for _, row in rows for name in row or ()))
 
 
 @dataclasses.dataclass(frozen=True)
-class _Asked:
-    """The columns that are wanted of a file; the fields are arguments of `detect_format`."""
+class _ColumnSearch:
+    """The search for the wanted columns; the fields are arguments of `detect_format`."""
 
     wanted: Sequence[tuple[str, ...]]
     also: tuple[str, ...]
-    what: str
+    question: str
     hint: str
 
     def found_in(self, columns, where: str) -> tuple[str, ...]:
@@ -169,7 +160,7 @@ class _Asked:
             hint = _LABEL_STUDIO
         there = first_of(columns, MOST_LISTED)
         if found is None and len(self.wanted) > 1:
-            raise UserError(f"{where}: {self.what} The columns are {there}{hint}")
+            raise UserError(f"{where}: {self.question} The columns are {there}{hint}")
         if missing := [n for n in (*(found or self.wanted[0]), *self.also) if n not in columns]:
             raise UserError(
                 f"{where}: no column {', '.join(missing)}; the columns are {there}{hint}"
@@ -181,24 +172,17 @@ def _first_there(columns, wanted) -> tuple[str, ...] | None:
     return next((each for each in wanted if set(each) <= set(columns)), None)
 
 
-def _delimited(path, lines, asked: _Asked, *, names, texts, format) -> Table:
-    wanted, line_1 = asked.wanted, f"{lines.name} line 1"
+def _delimited(path, lines, search: _ColumnSearch, *, names, texts, format) -> Table:
+    """Detect the delimiter and header of text lines; arguments are those of `detect_format`."""
+    wanted, line_1 = search.wanted, f"{lines.name} line 1"
     lines_too = "; --format=lines takes every line for a text" * texts
     first = next(filter(str.strip, lines.first), "")
-    for start, what in _NO_TABLE.items() if format != "lines" else ():
-        if first.lstrip().lower().startswith(start):
-            raise UserError(f"{lines.name} is {what}{lines_too}")
-    if "\r" in first and len(lines.first) == 1:
-        raise UserError(
-            f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
-        )
-    if names and first.lstrip('"').lower().startswith("sep="):
-        raise UserError(f"{line_1} is Excel's {shorten(first, 40)}; delete it")
+    _check_is_table(lines, first, names, {} if format == "lines" else _NO_TABLE, lines_too)
     kind = format or ending(path)
 
     def table(delimiter, columns, header, found=None):
         check_once(filter(None, columns), f"{line_1}: the header")
-        found = found or asked.found_in(columns, line_1)
+        found = found or search.found_in(columns, line_1)
         named = "tsv" if delimiter == "\t" else "csv"
         return Table(path, named, tuple(columns), found, lines, header, delimiter)
 
@@ -224,20 +208,39 @@ def _delimited(path, lines, asked: _Asked, *, names, texts, format) -> Table:
         if len(fields) > 1 and len(first.split("\t")) == len(fields):
             cells = _first_values(lines, "\t")
             if set(cells) & set(itertools.chain(*wanted)):  # a header with a wrong name
-                dataclasses.replace(asked, wanted=(fields,), also=()).found_in(cells, line_1)
+                dataclasses.replace(search, wanted=(fields,), also=()).found_in(cells, line_1)
             return table("\t", fields, False, fields)
         if len(fields) == 1 and (kind == "lines" or not _looks_like_a_table(lines, kind)):
             return Table(path, "lines", fields, fields, lines)
         if len(fields) == 1:
-            asked = dataclasses.replace(asked, hint=asked.hint + lines_too)
+            search = dataclasses.replace(search, hint=search.hint + lines_too)
     if names and not texts:
         raise UserError(
             f"{line_1}: {len(values)} columns, expected {len(names)} "
-            f"({', '.join(names)}){asked.hint}"
+            f"({', '.join(names)}){search.hint}"
         )
     if texts or len(wanted) == 1:
-        dataclasses.replace(asked, wanted=wanted[:1]).found_in(values, line_1)
+        dataclasses.replace(search, wanted=wanted[:1]).found_in(values, line_1)
     return table(delimiter, values, True)
+
+
+def _check_is_table(lines: reading.Lines, first: str, names, others, advice: str) -> None:
+    """Raise UserError where the first line shows that a text file is not a table.
+
+    Args:
+      names: of columns; where they are known, Excel's "sep=;" has no header below it.
+      others: beginning of a file -> what it is.
+      advice: ends the message about one of `others`.
+    """
+    for start, what in others.items():
+        if first.lstrip().lower().startswith(start):
+            raise UserError(f"{lines.name} is {what}{advice}")
+    if "\r" in first and len(lines.first) == 1:
+        raise UserError(
+            f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
+        )
+    if names and first.lstrip('"').lower().startswith("sep="):
+        raise UserError(f"{lines.name} line 1 is Excel's {shorten(first, 40)}; delete it")
 
 
 def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:

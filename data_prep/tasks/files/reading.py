@@ -27,7 +27,8 @@ class Lines:
 
     Attributes:
       name: the file's name in errors.
-      first: the first lines, which may be looked at before all are read.
+      begun: the first lines with their numbers, which may be looked at before all are read.
+      first: the first lines alone.
 
     Raises:
       UserError: the file does not exist, is empty, or a line is not UTF-8.
@@ -39,15 +40,15 @@ class Lines:
         self._stream = (
             decode_lines(plain_stream(sys.stdin.buffer), self.name) if path == "-" else None
         )
-        self._begun = list(itertools.islice(self._stream or read_lines(path), _FIRST))
-        self.first = [line for _, line in self._begun]
+        self.begun = list(itertools.islice(self._stream or read_lines(path), _FIRST))
+        self.first = [line for _, line in self.begun]
         if not self.first:
             raise UserError(f"{self.name} is empty")
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         if self._stream is None:
             return read_lines(self._path)
-        return itertools.chain(self._begun, self._stream)
+        return itertools.chain(self.begun, self._stream)
 
     @property
     def is_stream(self) -> bool:
@@ -162,15 +163,18 @@ _QUOTED_ROW = re.compile(rf"{_FIELD}(?:\t{_FIELD})*")
 _ALL_QUOTED = re.compile(rf"{_QUOTED.pattern}(?:\t{_QUOTED.pattern})*")
 
 
-def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
+def json_lines(lines: Lines, beginning: bool = False) -> Iterator[tuple[int, dict | None]]:
     """Yield (line number, object) of each line, None for a blank one.
 
     Halves of surrogate pairs become U+FFFD.
 
+    Args:
+      beginning: read the first lines only.
+
     Raises:
       UserError: a line is not a JSON object.
     """
-    for number, line in lines:
+    for number, line in lines.begun if beginning else lines:
         where, row = f"{lines.name} line {number}", None
         if line.strip():
             row = _object(parse_json(line, where, None), where)

@@ -178,9 +178,9 @@ class Squad(HoldingOut, TfdsTask):
     def wanted(self) -> tuple[tuple[str, ...], ...]:
         return (("paragraphs",), self.input_fields)
 
-    def asked(self, table):
+    def rows_and_examples(self, table):
         if table.format in ("lines", "tsv", "csv"):  # their columns are texts, even the answers
-            yield from super().asked(table)
+            yield from super().rows_and_examples(table)
             return
         for row, example in squad_examples.rows_of(table):
             empty = not (example.question + example.context).strip()

@@ -37,7 +37,9 @@ class SquadExample:
 
 WANTED = (("paragraphs",), ("question", "context"))
 _OPTIONAL = ("answers", "is_impossible", "title")
-_WHAT = "which columns hold question and context, and is it SQuAD's format (data, paragraphs, qas)?"
+_QUESTION = (
+    "which columns hold question and context, and is it SQuAD's format (data, paragraphs, qas)?"
+)
 
 
 def read(path: str, need_answers: bool = False) -> list[SquadExample]:
@@ -52,7 +54,7 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
       UserError: it cannot be read, a field is missing or of another type, or its fields on a
         question contradict each other.
     """
-    table = formats.detect_format(path, WANTED, optional=_OPTIONAL, what=_WHAT)
+    table = formats.detect_format(path, WANTED, optional=_OPTIONAL, question=_QUESTION)
     examples = [example for _, example in rows_of(table)]
     unknown = [example.id for example in examples if example.answers is None]
     if need_answers and unknown:

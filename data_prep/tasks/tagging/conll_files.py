@@ -76,7 +76,7 @@ def read(path: str, kinds=None, layout: TagColumns | None = None) -> list[Tagged
             f"{path}: words and tags are read from a token a line (blanks or tabs between columns, "
             "a blank line between sentences), from JSON and from Parquet, not from CSV"
         )
-    found, documents = _look(path, layout, tagged=True), []
+    found, documents = _detect(path, layout, tagged=True), []
     if isinstance(found, Table):
         documents = _tagged_rows(found, kinds, layout)
     else:
@@ -98,7 +98,7 @@ def read_test(task, path: str, kinds, layout: TagColumns) -> list[TaggedDocument
     It has none where the column of tags is missing, or is "_" or "-" for every word, or an empty
     list or numbers of -1 for every row. Running text has none.
     """
-    found, format = _look(path, layout, tagged=False, of_tokens=True), ""
+    found, format = _detect(path, layout, tagged=False, of_tokens=True), ""
     if isinstance(found, TokenLines):
         format, has_tags = "conll", found.has_tags()
     else:
@@ -133,10 +133,10 @@ def inputs(task, path: str, format: str, layout: TagColumns, single: bool) -> In
     Raises:
       UserError: as `formats.detect_format`, or nothing shows whether a line is a word or a text.
     """
-    found = _look(path, layout, tagged=False, format=format)
+    found = _detect(path, layout, tagged=False, format=format)
     if isinstance(found, TokenLines):
-        return Inputs(_asked_tokens(found, single), found)
-    rows = task.asked(found) if found.found == ("text",) else _asked_rows(found, single)
+        return Inputs(_of_tokens(found, single), found)
+    rows = task.rows_and_examples(found) if found.found == ("text",) else _of_rows(found, single)
     return Inputs(rows, found)
 
 
@@ -189,7 +189,7 @@ def _words_and_tags(sentence, column):
     return tuple(word for _, word, _ in sentence), column.as_read([tag for *_, tag in sentence])
 
 
-def _look(
+def _detect(
     path: str, layout: TagColumns, tagged: bool, format: str = "", of_tokens: bool = False
 ) -> Table | TokenLines:
     """Find out what a file is: rows, a token a line, or (if no tags are wanted) running text.
@@ -221,7 +221,7 @@ def _look(
         path,
         (*itertools.product(words, fields), *(character_spans.FIELDS * by_characters)),
         optional=("document",),
-        what=(
+        question=(
             f"which columns hold the words and their tags? Looked for are {' or '.join(words)}, "
             f"and {' or '.join(fields)}"
             + ", or text with entities by characters (label, entities, spans)" * by_characters
@@ -306,7 +306,7 @@ def from_tfds(
 
     Args:
       rows: dicts with "tokens", bytes, and the column's feature, indices of `tag_names`.
-      kinds, column: as in `read` and `Layout`.
+      kinds, column: as in `read` and `TagColumns`.
     """
     documents = []
     for row in rows:
@@ -325,18 +325,18 @@ def _sentences(words: list) -> list:
     return words if not words or isinstance(words[0], list) else [words]
 
 
-def _asked_tokens(found: TokenLines, single: bool):
+def _of_tokens(found: TokenLines, single: bool):
     for index, document in enumerate(found.documents):
-        asked = [
+        rows = [
             {"tokens": [word for _, word, _ in sentence], "document": str(index)}
             for sentence in document
         ]
-        for part in [[row] for row in asked] if single else [asked]:
+        for part in [[row] for row in rows] if single else [rows]:
             words = tuple(tuple(row["tokens"]) for row in part)
             yield part, TaggedDocument(str(index), words)
 
 
-def _asked_rows(table: Table, single: bool):
+def _of_rows(table: Table, single: bool):
     (name,) = table.found
     rows = ((number, row or {}) for number, row in table.rows(blank_lines=True))
     for group in ([row] for row in rows) if single else by_document(rows):

@@ -218,7 +218,7 @@ class SentenceVectorsTask(SplitTask):
             optional=self.optional,
             names=self.header,
             texts=split == "train" and not (self.text_column or self.header),
-            what="which columns are the texts?",
+            question="which columns are the texts?",
             hint=self.hint,
         )
 

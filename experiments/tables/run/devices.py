@@ -29,9 +29,8 @@ def worker_environment(slot: int, workers: int, gpus: list[str]) -> dict[str, st
     Args:
       slot: which worker, from 0.
       workers: how many run side by side.
-            gpus: of the machine. They are dealt out in turn; workers that outnumber them share
-              GPUs, which
-        works because each takes memory only as it needs it.
+      gpus: of the machine. They are dealt out in turn. Workers that outnumber them share GPUs,
+        which works because each takes memory only as it needs it.
     """
     threads = str(max(1, available_cores() // workers))
     environment = {

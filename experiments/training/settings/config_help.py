@@ -8,7 +8,7 @@ import sys
 import textwrap
 import typing
 
-from data_prep.jobs.docstrings import arguments
+from data_prep.jobs.command_flags import arguments
 from data_prep.tasks import docstring_of, options_of
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import classes_for

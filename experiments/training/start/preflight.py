@@ -100,10 +100,8 @@ def check_model(config, task, bert):
             f"--config.mean_pooling is for classification; {config.task} is {task.head['head']}"
         )
     if config.best_metric:
-        best = [
-            name for name in task.metrics if name != "mean_squared_error"
-        ]  # the higher the better
-        check_choice("--config.best_metric", config.best_metric, best)
+        rising = [name for name in task.metrics if name != "mean_squared_error"]
+        check_choice("--config.best_metric", config.best_metric, rising)
     task.check_training(config, bert)
     for one in config.model_options:
         one.check_model(config, task, bert)

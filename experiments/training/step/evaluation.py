@@ -39,11 +39,6 @@ def outputs(predict, features, batch_size, buckets=32):
     return collector.outputs()
 
 
-def _asked(batch):
-    """Return the batch without its labels: a model that generates text would read them."""
-    return {name: x for name, x in batch.items() if name != "label_ids"}
-
-
 class TaskEvaluator:
     """Predicts and scores the examples of a split; `evaluate` of `loop.train`.
 
@@ -69,12 +64,13 @@ class TaskEvaluator:
     def predict(self):
         """Return one prediction an example."""
         split = self._split
-        found = outputs(
-            lambda batch: self._trainer.predict(split.complete(_asked(batch))),
-            split.features,
-            self._batch_size,
-            self._buckets,
-        )
+
+        def predict(batch):
+            # A model that generates text would read the labels.
+            unlabelled = {name: x for name, x in batch.items() if name != "label_ids"}
+            return self._trainer.predict(split.complete(unlabelled))
+
+        found = outputs(predict, split.features, self._batch_size, self._buckets)
         return self._task.predictions(split.examples, split.features, found)
 
     def evaluate(self, step):

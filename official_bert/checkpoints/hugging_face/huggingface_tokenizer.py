@@ -26,7 +26,7 @@ from official_bert.tokenization import (
     write_vocab,
 )
 from official_bert.tokenization.library import roles, tokenizer_json
-from official_bert.tokenization.library.own_json import RULES, fast_tokenizer, standard
+from official_bert.tokenization.library.own_json import RULES, as_tokenizer_json, standard
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import lower_case_of
 
@@ -226,7 +226,7 @@ def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: boo
     if isinstance(tokenizer, BertTokenizer):
         write_vocab(folder / "vocab.txt", tokenizer.vocab)
         write_json(folder / _MAP, special)
-        write_json(folder / _FILE, fast_tokenizer(tokenizer))
+        write_json(folder / _FILE, as_tokenizer_json(tokenizer))
     elif tokenizer.special.cls == tokenizer.special.sep:
         write_json(folder / _FILE, tokenizer.without_template())
     else:

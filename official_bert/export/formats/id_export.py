@@ -26,7 +26,7 @@ from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.export import exports
-from official_bert.tokenization.library.own_json import fast_tokenizer
+from official_bert.tokenization.library.own_json import as_tokenizer_json
 from official_bert.tokenization.library.tokenizer_json import padding
 from official_bert.window_pooling import token_pooling_fields
 
@@ -179,7 +179,7 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
     """
     path = folder / _TOKENIZER
     if tokenizer.kind == "word_piece":
-        contents = fast_tokenizer(tokenizer)
+        contents = as_tokenizer_json(tokenizer)
     elif (contents := tokenizer.to_json()) is None:
         return [
             f"no {_TOKENIZER}: the library tokenizers does not compute this tokeniser, a "

@@ -35,16 +35,16 @@ def check(contents: dict[str, Any], where: str) -> None:
         of its patterns may backtrack without end, or words may be longer than WordPiece can cut.
     """
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
-    steps = [step for name in parts for step in _steps(contents.get(name))]
-    if len(steps) > MOST_STEPS:
-        raise UserError(f"{where}: it has {len(steps):,} steps; at most {MOST_STEPS} are read")
-    growth = math.prod(map(_growth, steps))
+    found = [step for name in parts for step in steps(contents.get(name))]
+    if len(found) > MOST_STEPS:
+        raise UserError(f"{where}: it has {len(found):,} steps; at most {MOST_STEPS} are read")
+    growth = math.prod(map(_growth, found))
     if growth > MOST_GROWTH:
         raise UserError(
             f"{where}: its steps may make a text {growth:,.0f} times as long; at most "
             f"{MOST_GROWTH:,} times is read"
         )
-    for pattern in (step["pattern"] for step in steps if isinstance(step.get("pattern"), dict)):
+    for pattern in (step["pattern"] for step in found if isinstance(step.get("pattern"), dict)):
         if isinstance(pattern.get("Regex"), str) and backtracks(pattern["Regex"]):
             raise UserError(
                 f"{where}: the pattern {shorten(pattern['Regex'])} repeats what repeats, which may "
@@ -103,15 +103,17 @@ def backtracks(pattern: str) -> bool:
     return False
 
 
-def _steps(part) -> Iterator[dict[str, Any]]:
-    """Yield the steps of a part, with sequences flattened."""
-    if isinstance(part, dict):
-        inner = [each for value in part.values() if isinstance(value, list) for each in value]
-        if not inner or part.get("type") != "Sequence":
-            yield part
-        else:
-            for each in inner:
-                yield from _steps(each)
+def steps(part) -> Iterator[dict[str, Any]]:
+    """Yield the steps of a normalizer, pre_tokenizer, post_processor or decoder.
+
+    A "Sequence" keeps its steps in a list, which each part names otherwise.
+    """
+    if isinstance(part, dict) and part.get("type") == "Sequence":
+        for inner in part.values():
+            for each in inner if isinstance(inner, list) else ():
+                yield from steps(each)
+    elif isinstance(part, dict):
+        yield part
 
 
 def _growth(step: dict[str, Any]) -> float:

@@ -20,7 +20,7 @@ RULES = dict(
 _PREFIX = "continuing_subword_prefix"
 
 
-def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
+def as_tokenizer_json(tokenizer: BertTokenizer) -> dict:
     """Return the contents of the `tokenizer.json` of a `BertTokenizer`."""
     id_of = {piece: index for index, piece in enumerate(tokenizer.vocab) if piece}
     special = [token for token in tokenizer.special if token]

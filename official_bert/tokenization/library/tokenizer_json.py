@@ -170,25 +170,16 @@ def padding(tokenizer) -> dict[str, Any]:
     }
 
 
-def steps(part: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    """Return the steps of a normalizer, pre_tokenizer or post_processor, sequences flattened.
-
-    Args:
-      name: field of a "Sequence" with its list: "normalizers", "pretokenizers" or "processors".
-    """
-    if part is None:
-        return []
-    if part.get("type") != "Sequence":
-        return [part]
-    return [step for inner in part.get(name, []) for step in steps(inner, name)]
-
-
 def normalizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    return steps(contents.get("normalizer"), "normalizers")
+    return [*bounds.steps(contents.get("normalizer"))]
 
 
 def pre_tokenizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    return steps(contents.get("pre_tokenizer"), "pretokenizers")
+    return [*bounds.steps(contents.get("pre_tokenizer"))]
+
+
+def post_processors(contents: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*bounds.steps(contents.get("post_processor"))]
 
 
 def says_where_words_begin(contents: dict[str, Any]) -> bool:

@@ -171,7 +171,7 @@ def test_variants_of_other_wikis():
 
 
 def test_kinds_of_pages():
-    kind = wikitext.page_kind
+    kind = wikitext.why_not_article
     assert kind("Leeds", 0, False, "'''Leeds''' is a city.") is None
     assert kind("Talk:Leeds", 1, False, "Hello.") == "other namespace"
     assert kind("Leedz", 0, True, "x") == "redirect"
