@@ -134,7 +134,9 @@ def write(folder, model, base, base_name: str, overwrite: bool = False) -> str:
         name = model_settings.MODEL_FILE
         write_json(made / name, integrity.with_checksums(made, name, settings))
     size = sum(tensor.nbytes for tensor in tensors.values())
-    return f"{folder}: rank {rank}, {size / 1e6:.1f} MB"
+    own = _with_dense(base.config, member, model.head) is not base.config
+    note = f"; peft does not read it: its {member.name} has a dense layer before the classifier"
+    return f"{folder}: rank {rank}, {size / 1e6:.1f} MB{note if own else ''}"
 
 
 def read(folder, base):
@@ -154,8 +156,9 @@ def read(folder, base):
     path = folder / CONFIG_FILE
     config = read_json(path, missing="is it the folder of an adapter?")
     rank, scale = _rank_and_scale(config, path)
-    tensors = _tensors(folder / WEIGHTS_FILE, _member(base))
-    before = named_arrays(base.encoder)
+    member = _member(base)
+    tensors = _tensors(folder / WEIGHTS_FILE, member)
+    before, bert = named_arrays(base.encoder), base.config
     if (folder / model_settings.MODEL_FILE).exists():
         settings = model_settings.read_settings(folder)
         integrity.check_folder(folder, model_settings.MODEL_FILE, settings)
@@ -164,7 +167,10 @@ def read(folder, base):
             raise UserError(f"{folder} was made from another checkpoint than this base")
     else:
         settings = _settings(config, tensors, path)
-    _, model = model_folder.build(base.config, settings, seed=0)
+        bert = _with_dense(base.config, member, settings["head"])
+        drawn = base.report.initial if base.report else ()
+        before = {name: array for name, array in before.items() if name not in drawn}
+    _, model = model_folder.build(bert, settings, seed=0)
     arrays = {**named_arrays(model), **before}
     for row in rows_of(model, settings["head"]):
         stem = row.huggingface.removesuffix("weight")
@@ -176,13 +182,19 @@ def read(folder, base):
                 arrays[row.ours] = to_ours("huggingface", row, new, shape)
             elif row.part == settings["head"]:
                 raise ValueError("is missing")
+            elif row.ours not in before:
+                raise ValueError(
+                    "is missing, and the checkpoint has none; name its layer in modules_to_save "
+                    "when the adapter is trained"
+                )
             if a is not None or b is not None:
                 wanted, has = [(rank, shape[0]), (shape[-1], rank)], list(map(np.shape, (a, b)))
                 if len(shape) != 2 or has != wanted:
                     raise ValueError(f"has updates A and B of shapes {has}, expected {wanted}")
                 arrays[row.ours] = arrays[row.ours] + scale * (b @ a).T
         except ValueError as error:
-            raise UserError(f"{folder / WEIGHTS_FILE}: {row.huggingface} {error}") from error
+            [name] = member.own_tensors({row.huggingface: arrays[row.ours]}, settings["head"])
+            raise UserError(f"{folder / WEIGHTS_FILE}: {name} {error}") from error
     if tensors:
         raise UserError(f"{folder / WEIGHTS_FILE}: {first_of(tensors, 3)}: not known in this model")
     for name, variable in named_variables(model).items():
@@ -197,6 +209,15 @@ def _member(base) -> Member:
     if type(found).own_tensors is not Member.own_tensors:
         raise UserError(f"the products of {found.name} are not BERT's: it has no adapter here")
     return found
+
+
+def _with_dense(config, member: Member, head: str):
+    """Return a shape with the dense layer that a member's classifier has in `transformers`, where
+    its encoder alone has none."""
+    missing = config.value("pooler_activation", "tanh") == "none" and member.dense != "tanh"
+    if head == "classification" and missing:
+        return config.replaced(pooler_activation=member.dense)
+    return config
 
 
 def _rank_and_scale(config, path) -> tuple[int, float]:

@@ -10,8 +10,9 @@ from safetensors.numpy import load_file, save_file
 import official_bert as ob
 from experiments.beyond.lora import adapter
 from experiments.beyond.lora.low_rank import adapt, merged
-from official_bert.backend.variables import named_arrays
+from official_bert.backend.variables import named_arrays, named_variables
 from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.transfer import ImportReport
 from official_bert.common.errors import UserError
 
 SIZES = {
@@ -122,6 +123,34 @@ def test_a_roberta_has_the_names_of_its_own(tmp_path):
     model, _ = adapter.read(tmp_path / "adapter", model_folder.load(tmp_path / "base"))
     for name, array in named_arrays(model).items():
         np.testing.assert_allclose(array, expected[name], atol=1e-5)
+
+
+def test_the_dense_layer_of_a_classifier_comes_with_the_adapter(tmp_path):
+    """DistilBERT's encoder alone has no such layer; `transformers`' classifier on it has."""
+    expected = write(tmp_path, type_vocab_size=0, pooler_activation="relu")
+    folder = tmp_path / "adapter"
+    (folder / "model.json").unlink()
+    whole = model_folder.load(tmp_path / "base")
+    alone = ob.BertEncoder(whole.config.replaced(pooler_activation="none"), seed=3)
+    before = named_arrays(whole.encoder)
+    for name, variable in named_variables(alone).items():
+        variable.assign(before[name])
+    model_folder.save(tmp_path / "alone", alone, None)
+    base = model_folder.load(tmp_path / "alone")
+    dense = {"pre_classifier.weight": expected["pooler/kernel"].T.copy()}
+    dense |= {"pre_classifier.bias": expected["pooler/bias"]}
+    rewrite(folder, lambda x: x.update(dense))
+    model, _ = adapter.read(folder, base)
+    assert model.encoder.config.pooler_activation == "relu"
+    for name, array in named_arrays(model).items():
+        np.testing.assert_allclose(array, expected[name], atol=1e-5)
+    whole.report = ImportReport("", initial=["pooler/kernel", "pooler/bias"])
+    rewrite(folder, lambda x: [x.pop(name) for name in dense])
+    for other in (base, whole):
+        with pytest.raises(UserError, match=r"pre_classifier\.\w+ is missing, and the checkpoint"):
+            adapter.read(folder, other)
+    whole.report = None
+    assert named_arrays(adapter.read(folder, whole)[0]).keys() == expected.keys()
 
 
 def test_bases_that_have_no_adapter(tmp_path, made):

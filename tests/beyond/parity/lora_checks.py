@@ -35,6 +35,8 @@ def adapters_of_peft() -> list[Result]:
         "BERT": {},
         "RoBERTa": {"type_vocab_size": 1, "pad_token_id": 1},
         "ALBERT": {"num_hidden_groups": 1, "embedding_size": 24, "gelu_form": "tanh"},
+        "ELECTRA": {"embedding_size": 24, "pooler_activation": "gelu"},
+        "DistilBERT": {"type_vocab_size": 0, "pooler_activation": "relu"},
     }
     return [one for name, fields in kinds.items() for one in _adapters_of_peft(name, fields)]
 
@@ -54,12 +56,12 @@ def _adapters_of_peft(of: str, fields: dict) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         base, tuned, ours, theirs, again = (f"{folder}/{name}" for name in "botha")
         model_folder.save(base, model.encoder, None)
+        huggingface.export_huggingface(f"{folder}/hf", model, None)
         adapt(model.encoder, _RANK, _ALPHA, seed=2)
         peers.shake(model)
         plain = merged(model)
         model_folder.save(tuned, plain, None, {"num_labels": 3, "labels": ["a", "b", "c"]})
         adapter.run(base=base, model=tuned, output=ours)
-        huggingface.export_huggingface(f"{folder}/hf", model_folder.load(base).model, None, {})
         kind = transformers.AutoModelForSequenceClassification
         peer = peft.PeftModel.from_pretrained(
             kind.from_pretrained(f"{folder}/hf", num_labels=3), ours
