@@ -64,7 +64,7 @@ def members(path: str | os.PathLike) -> list[str]:
     """
     if is_remote(path) or not os.path.isdir(path):
         return [str(path)]
-    return [entry.path for entry in os.scandir(path) if entry.is_file()]
+    return [entry.path for entry in os.scandir(path) if os.path.isfile(entry)]  # or a link's loop
 
 
 def _relation(source, output, is_file: bool) -> str:

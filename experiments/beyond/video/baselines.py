@@ -7,7 +7,7 @@ has each visual word, `model="video-features"` the mean of its clips' features.
 
 import numpy as np
 
-from experiments.beyond.video.task import ASKED, words_of
+from experiments.beyond.video.task import ASKED, LEAVES, words_of
 from experiments.beyond.video.visual_words import VisualWords
 from experiments.training.finetuning.one_shot_models import WithoutNetwork
 from official_bert.common.errors import UserError
@@ -17,6 +17,7 @@ class VideoBaseline(WithoutNetwork):
     """A linear model of a segment's clips."""
 
     head, does = "shown_words", "reads videos"
+    leaves = LEAVES
 
     def learn(self, config, task, train, logged):
         return learn(task, train, config.model == "video-counts", config.seed), 0

@@ -13,7 +13,7 @@ import numpy as np
 from experiments.beyond.common.shape import check_plain
 from experiments.beyond.video.options import VideoOptions
 from experiments.beyond.video.rows import Tokens, VideoRows
-from experiments.beyond.video.task import ASKED
+from experiments.beyond.video.task import ASKED, LEAVES
 from experiments.beyond.video.visual_words import VisualWords
 from experiments.training.finetuning.one_shot_models import OneShotModel
 from experiments.training.start import initial_state, preflight
@@ -53,10 +53,7 @@ class VideoBert(OneShotModel):
 
     head, does = "shown_words", "reads videos"
     has_seeds = True
-    leaves = (
-        "it leaves scores and predictions, no model; segments to answer are lines of its "
-        'segments.jsonl with "split": "dev"'
-    )
+    leaves = LEAVES
     takes = (VideoOptions,)
 
     def check_finetuning(self, config, task):

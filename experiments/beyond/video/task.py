@@ -26,6 +26,10 @@ from official_bert.common.json_files import field, fields_of
 from official_bert.common.outside_files import open_file
 
 ASKED = ("verb", "noun")
+LEAVES = (
+    "it leaves scores and predictions, no model; segments to answer are lines of its "
+    'segments.jsonl with "split": "dev"'
+)  # of a run
 TOPS = (1, 5)
 _GROUPS = {"": (True, False), "new_": (False,), "told_": (True,)}  # name: values of `told`
 

@@ -21,6 +21,7 @@ class Lesk(WithoutNetwork):
     """Counts of common words in the place of a network."""
 
     head, does = "classification", "chooses word senses"
+    leaves = "it leaves scores and predictions, no model, and answers the words of dev alone"
 
     def check_finetuning(self, config, task):
         if task.name != "word_senses":

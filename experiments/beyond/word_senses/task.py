@@ -105,8 +105,8 @@ class WordSenses(SequenceClassification):
         return found
 
     def _read(self, kind) -> WordNet:
-        senses = dict(self._lines(f"index.{kind}", _index_line))
-        synsets = dict(self._lines(f"data.{kind}", _data_line))
+        senses = self._once(f"index.{kind}", _index_line)
+        synsets = self._once(f"data.{kind}", _data_line)
         named = {(word, synset) for word, all_ in senses.items() for synset in all_}
         if lone := named ^ {(word, name) for name, one in synsets.items() for word in one[0]}:
             raise UserError(
@@ -118,6 +118,17 @@ class WordSenses(SequenceClassification):
             for word in words:
                 forms[word] += (form,)
         return WordNet(senses, synsets, forms)
+
+    def _once(self, name, parsed) -> dict:
+        """Return {key: value} of the lines of a file; raise UserError where two lines of a key
+        differ."""
+        found = {}
+        for key, value in self._lines(name, parsed):
+            if found.setdefault(key, value) != value:
+                raise UserError(
+                    f"{self.data_dir}/{name}: {key!r} is there twice, with two contents"
+                )
+        return found
 
     def _lines(self, name, parsed):
         """Yield (key, value) of each line but the licence's.

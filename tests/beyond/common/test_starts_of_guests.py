@@ -49,7 +49,13 @@ def test_folders(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "name, works",
-    [("gbert", "predict_test=true"), ("videobert", "no model"), ("cbow", "save_model=false")],
+    [
+        ("gbert", "predict_test=true"),
+        ("videobert", "no model"),
+        ("cbow", "save_model=false"),
+        ("video-counts", 'segments.jsonl with "split": "dev"'),
+        ("lesk", "the words of dev alone"),
+    ],
 )
 def test_runs_that_leave_no_model_say_what_they_left(tmp_path, name, works):
     run = tmp_path / "run"

@@ -108,6 +108,12 @@ def test_files_that_are_none(folder, tmp_path):
             INDEX["noun"].partition("stride")[0],
             r"of index\.noun and data\.noun only one says that 'stride' has the sense 00000003",
         ),
+        (
+            "data.noun",
+            DATA["noun"],
+            DATA["noun"] + DATA["noun"].splitlines()[0].replace(" | ", " | not ") + "\n",
+            r"data\.noun: '\d+' is there twice, with two contents",
+        ),
         ("verb.exc", "went go\n", "went\n", r"verb\.exc line 1: no line of WordNet's database"),
         ("verb.exc", "went go\n", b"\xff", r"verb\.exc line 1: byte 0xff at column 1 is not UTF-8"),
     ):

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from data_prep.jobs.locks import LOCK_FILE
-from data_prep.jobs.outputs import check_outputs
+from data_prep.jobs.outputs import check_outputs, members
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 
@@ -72,3 +72,10 @@ def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, 
         check_outputs(["gs://x/y/z"], work=["gs://x/y"])
     with pytest.raises(UserError, match="this project keeps"):
         check_outputs(outputs=[f"sub/{LOCK_FILE}/"])
+
+
+def test_a_link_to_itself_is_no_member(tmp_path):
+    """It ended in an OSError; who reads it says that there is no such file."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").touch()
+    assert members(tmp_path) == [str(tmp_path / "file")]
