@@ -23,7 +23,7 @@ from data_prep.jobs.outputs import check_outputs
 from experiments.beyond.gbert.task import Patient, Visits
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
-from official_bert.common.json_files import field, list_of, read_json
+from official_bert.common.json_files import field, list_of, read_json, shorten
 
 CATEGORIES = 20
 KEPT, NOISE = 0.9, 0.02  # of a medication, where it belongs and where not
@@ -49,6 +49,10 @@ def make(hierarchy, output, patients: int = 3000, seed: int = 1, overwrite: bool
     draw = random.Random(seed)
     parents, categories = _categories(Path(hierarchy), draw)
     groups = {name: (f"M{i:03}a", f"M{i:03}b") for i, name in enumerate(categories)}
+    if taken := sorted({m for group in groups.values() for m in group} & parents.keys()):
+        raise UserError(
+            f"{hierarchy}: {taken[0]} is a code there, and the name of a medication here"
+        )
     for number, group in enumerate(groups.values()):
         parents |= dict.fromkeys(group, f"medications {number % 8}")
     hidden = {name: codes[: max(1, len(codes) // 5)] for name, codes in categories.items()}
@@ -81,7 +85,11 @@ def _categories(path: Path, draw) -> tuple[dict[str, str], dict[str, list[str]]]
 
     def walk(node, above):
         name = field(node, "id", str, path)
-        parents[name] = above
+        if not name or not name.isprintable():
+            raise UserError(f"{path}: the id {shorten(name)} is empty, or has a tab or a line end")
+        if parents.setdefault(name, above) != above:
+            told = f"{name} is below {parents[name]} and below {above}"
+            raise UserError(f"{path}: {told}; a hierarchy has one way to a code")
         below = list_of(node, "children", dict, path) if "children" in node else []
         codes = [field(child, "id", str, path) for child in below if "children" not in child]
         if 5 <= len(codes) == len(below) and name not in codes:

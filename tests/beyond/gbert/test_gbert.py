@@ -57,6 +57,28 @@ def test_what_is_made(patients):
         made_patients.make(folder.parent / "hierarchy.json", folder, 60)
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [
+        (1, "0-0", "0-0 is below category 0 and below category 1; a hierarchy has one way"),
+        (0, "a\tb", r'the id "a\\tb" is empty, or has a tab or a line end'),
+        (0, "", 'the id "" is empty'),
+        (0, "M000a", "M000a is a code there, and the name of a medication here"),
+    ],
+)
+def test_hierarchies_that_are_refused(tmp_path, number, code, message):
+    categories = [
+        {"id": f"category {c}", "children": [{"id": f"{c}-{i}"} for i in range(5)]}
+        for c in range(20)
+    ]
+    categories[number]["children"][0]["id"] = code
+    path = tmp_path / "hierarchy.json"
+    path.write_text(json.dumps({"tree": {"id": "root", "children": categories}}))
+    with pytest.raises(UserError, match=rf"hierarchy\.json: .*{message}"):
+        made_patients.make(path, tmp_path / "made", patients=10)
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_dry_run_tells_between_what_the_scores_will_lie(patients):
     folder, best = patients
     table = load_config("gbert:cpu", {"data_dir": str(folder.parent)})
