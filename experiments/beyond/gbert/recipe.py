@@ -1,6 +1,6 @@
 """G-BERT (Shang et al. 2019): medications of a visit, codes from a graph.
 
-    python -m experiments.finetune --config=gbert --config.data_dir=patients --workdir=runs/gbert
+    python -m experiments.finetune --config=gbert:small --config.data_dir=patients --workdir=runs/g
 
 on a folder of `made_patients` (or of one's own: docs/family.md); --config.model says what is left
 out: gbert-no-graph, gbert-no-pretraining, gbert-neither. The paper's table beside it,
@@ -8,8 +8,9 @@ out: gbert-no-graph, gbert-no-pretraining, gbert-neither. The paper's table besi
     python -m experiments.ablate --config=gbert:cpu --config.data_dir=FOLDER --workdir=runs/table
 
 sets the four side by side, with baselines that have no network (`baselines`), where FOLDER holds
-`patients`. Scales: finetune (the paper's sizes), cpu (64 wide, twenty epochs, three seeds a row,
-about four minutes of a core a model), smoke (one seed, one epoch).
+`patients`. Scales: finetune (the paper's sizes, three hours of a core), small (64 wide, twenty
+epochs, four minutes of a core), cpu (the table at that size, three seeds a row), smoke (one seed,
+one epoch).
 
 Expected: see experiments/results/PLAN.md.
 """
@@ -62,15 +63,18 @@ _UNSEEN = {"F1, unseen codes": "unseen_f1"}
 
 
 def get_config(scale: str = "finetune") -> FinetuneConfig | Ablation:
-    small = dataclasses.replace(FINETUNE.bert, hidden_size=64, intermediate_size=64)
-    ours = dataclasses.replace(FINETUNE, model="", data_dir="patients", bert=small)
+    narrow = dataclasses.replace(FINETUNE.bert, hidden_size=64, intermediate_size=64)
     less = dataclasses.replace(
-        small, hidden_dropout_prob=0.1
+        narrow, hidden_dropout_prob=0.1
     )  # 0.4 keeps so few units from fitting
-    cpu = dataclasses.replace(ours, bert=less, learning_rate=1e-3, num_train_epochs=20.0)
-    smoke = dataclasses.replace(ours, num_train_epochs=1.0)
+    small = dataclasses.replace(FINETUNE, bert=less, learning_rate=1e-3, num_train_epochs=20.0)
+    cpu = dataclasses.replace(small, model="", data_dir="patients")
+    smoke = dataclasses.replace(
+        FINETUNE, bert=narrow, num_train_epochs=1.0, model="", data_dir="patients"
+    )
     made = {
         "finetune": lambda: FINETUNE,
+        "small": lambda: small,
         "cpu": lambda: _table("cpu", cpu, (11, 12, 13)),
         "smoke": lambda: _table("smoke", smoke, (1,)),
     }

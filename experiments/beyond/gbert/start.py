@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.beyond.common.shape import check_plain
 from experiments.beyond.gbert.task import KINDS
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import OneShotModel, take_steps
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
@@ -43,7 +43,7 @@ class GBert(OneShotModel):
 
     def learn(self, config, task, train, logged):
         tensorflow_start.import_tensorflow()
-        return learn(config, task, train)
+        return learn(config, task, train, logged)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Three visits a patient, two sets each, of eight codes: an estimate.
@@ -125,7 +125,7 @@ def _lengths(visits) -> list[int]:
     return [1 + max(map(len, sets)) for sets in zip(*visits, strict=True)]
 
 
-def learn(config, task, train):
+def learn(config, task, train, logged):
     """See `OneShotModel.learn`; examples are Patients of the task Visits."""
     import keras
 
@@ -142,17 +142,28 @@ def learn(config, task, train):
     model = graph_codes.MedicationModel(encoder, width, codes.sizes["medications"], config.seed)
     for one in (pretrainer, model):
         one.compile(keras.optimizers.Adam(config.learning_rate))
-    draw, steps = np.random.default_rng(config.seed), 0
+    draw, epochs = np.random.default_rng(config.seed), int(config.num_train_epochs)
     most = max(len(patient.visits) for patient in several)
-    left = int(config.num_train_epochs)
-    while left > 0:
-        if pretrained:
-            for chosen in _batches(visits, config.train_batch_size, min(left, _STAGE), draw):
-                pretrainer.train_on_batch(codes.sets(chosen, draw))
-        for chosen in _batches(several, _PATIENTS, min(left, _STAGE), draw):
-            model.train_on_batch(codes.patients(chosen, most))
-            steps += 1
-        left -= _STAGE
+
+    def stages():
+        """Yield each step's network and batch."""
+        for first in range(0, epochs, _STAGE):
+            stage = min(_STAGE, epochs - first)
+            if pretrained:
+                for chosen in _batches(visits, config.train_batch_size, stage, draw):
+                    yield "pretraining_loss", pretrainer, codes.sets(chosen, draw)
+            for chosen in _batches(several, _PATIENTS, stage, draw):
+                yield "loss", model, codes.patients(chosen, most)
+
+    each = stages()
+
+    def step(_):
+        name, network, batch = next(each)
+        return {name: network.train_on_batch(batch)}
+
+    steps = epochs * _steps(several, _PATIENTS)
+    before = epochs * _steps(visits, config.train_batch_size) * pretrained
+    take_steps(before + steps, step, logged, config.log_every)
 
     def answer(asked):
         longest = max(len(patient.visits) for patient in asked)
@@ -164,6 +175,11 @@ def learn(config, task, train):
         return task.predictions(asked, [], {"logits": np.concatenate(rows)})
 
     return answer, steps
+
+
+def _steps(items: list, size: int) -> int:
+    """Return how many batches of `_batches` an epoch has."""
+    return len(items) // min(size, len(items))
 
 
 def _batches(items: list, size: int, epochs: int, draw):

@@ -15,7 +15,7 @@ from experiments.beyond.video.options import VideoOptions
 from experiments.beyond.video.rows import Tokens, VideoRows
 from experiments.beyond.video.task import ASKED, LEAVES
 from experiments.beyond.video.visual_words import VisualWords
-from experiments.training.finetuning.one_shot_models import OneShotModel
+from experiments.training.finetuning.one_shot_models import OneShotModel, take_steps
 from experiments.training.start import initial_state, preflight
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
@@ -131,15 +131,12 @@ def learn(config, task, train, logged):
             global_clipnorm=config.clip_norm or None,
         )
     )
-    with logged(steps) as progress:
-        losses = []  # of steps since the last log point
-        for step in range(1, steps + 1):
-            losses.append(model.train_on_batch(batches.batch(step), return_dict=True))
-            if step % config.log_every == 0 or step == steps:
-                means = {name: float(np.mean([l[name] for l in losses])) for name in losses[0]}
-                progress.advance(len(losses), 0, 0, 0, means["masked_lm_loss"])
-                progress.log(step, means)
-                losses = []
+    take_steps(
+        steps,
+        lambda step: model.train_on_batch(batches.batch(step), return_dict=True),
+        logged,
+        config.log_every,
+    )
     candidates = {what: _ids(tokenizer, task.words[what]) for what in ASKED}
     others = sum(int((ids < 0).sum()) for ids in candidates.values())
     task.notes["dev"] = {"words that are no piece, never the answer": others}

@@ -2,6 +2,8 @@
 
 import time
 
+import numpy as np
+
 from experiments.training.finetuning import finetune_report
 from experiments.training.folder.progress import Progress
 from experiments.training.start import initialization
@@ -88,6 +90,27 @@ class OneShotModel(initialization.ModelSource):
         finetune_report.write_report(folder, results, analysis)
         results["seconds"] = round(time.perf_counter() - started, 2)
         return folder.finish(results)
+
+
+def take_steps(steps: int, take, logged, log_every: int):
+    """Take training steps, and log the means of their losses every so many.
+
+    Args:
+      take: function of a step, from 1 on -> {name: loss}.
+      logged: see `OneShotModel.learn`.
+    """
+    with logged(steps) as progress:
+        losses = []  # of steps since the last log point
+        for step in range(1, steps + 1):
+            losses.append(take(step))
+            if step % log_every == 0 or step == steps:
+                names = dict.fromkeys(name for each in losses for name in each)
+                means = {
+                    n: float(np.mean([each[n] for each in losses if n in each])) for n in names
+                }
+                progress.advance(len(losses), 0, 0, 0, next(iter(means.values())))
+                progress.log(step, means)
+                losses = []
 
 
 class WithoutNetwork(OneShotModel):

@@ -142,14 +142,16 @@ class _Speed:
 
 
 def _describe(rates):
-    if not rates:
-        return ""
-    return (
-        f", {rates['steps_per_second']:.2f} steps/s, "
-        f"{rates['examples_per_second']:.0f} examples/s, "
-        f"{rates['tokens_per_second']:.0f} tokens/s, "
-        f"{rates['flops_per_second'] / 1e9:.0f} GFLOP/s"
-    )
+    """Return the rates as text, without those that nobody counted."""
+    texts = {
+        "steps_per_second": "{:.2f} steps/s",
+        "examples_per_second": "{:.0f} examples/s",
+        "tokens_per_second": "{:.0f} tokens/s",
+    }
+    shown = [text.format(rates[name]) for name, text in texts.items() if rates.get(name)]
+    if rates.get("flops_per_second"):
+        shown.append(f"{rates['flops_per_second'] / 1e9:.0f} GFLOP/s")
+    return "".join(f", {text}" for text in shown)
 
 
 _PLUGIN = b"\x0a\x07scalars"

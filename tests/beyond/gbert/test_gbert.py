@@ -192,6 +192,10 @@ def test_runs(config, tmp_path, name):
     assert {*results["dev"]} >= {"f1", "jaccard", "pr_auc"} and results["head"] == name
     several = [p for p in get_task("visits", config.data_dir).examples("train") if p.visits[1:]]
     assert results["steps"] == len(several) // 8
+    with open(tmp_path / "run" / "metrics.jsonl") as file:
+        lines = [json.loads(line) for line in file]
+    logged = {key for line in lines for key in line if key.endswith("loss")}
+    assert logged == {"loss", *["pretraining_loss"] * gbert.NAMES[name][1]}
     with open(results["predictions_file"]) as file:
         rows = [json.loads(line) for line in file]
     assert len(rows) == 12 and all(0 <= p <= 1 for p in rows[0]["visits"][0]["probabilities"])
