@@ -53,6 +53,7 @@ class Task:
         training data the first time, to find the labels. For an extension's head "answers" names
         the columns of a table of answers.
       about_windows: why there is no option `windows`, if there is none.
+      also_read: names of files of data_dir that decide results beside the examples.
       gold: field of an example with its label, None where that is unknown.
       whole_batches: whether the loss compares the examples of a batch with each other, so that
         batches are never divided into micro-batches.
@@ -68,6 +69,7 @@ class Task:
     hint = ""
     short_rows = "error"
     reading_options: tuple[str, ...] = ()
+    also_read: tuple[str, ...] = ()
     prediction_file = "predictions.jsonl"
     about_windows = ""
     baseline_is = "answers without a model"

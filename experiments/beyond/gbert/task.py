@@ -43,6 +43,7 @@ class Visits(Task):
         "visits with a new illness in codes that training has not"
     )
     threshold = 0.3
+    also_read = ("ontology.tsv",)
 
     def __init__(self, data_dir: str = ""):
         super().__init__(data_dir)
@@ -162,6 +163,10 @@ class Visits(Task):
                 unseen.append(np.mean([s["f1"] for s, b in zip(scores, begins, strict=True) if b]))
         means = dict(zip(_OF_SETS, map(float, np.mean(each, axis=0)), strict=True))
         return means | ({"unseen_f1": float(np.mean(unseen))} if unseen else {})
+
+    def is_labelled(self, examples):
+        """Return whether every visit that is asked for has medications."""
+        return all(given for patient in examples for _, given in patient.visits[1:])
 
     def baseline(self, train_examples, examples):
         """Score an answer that is the same for every visit: what more than the threshold of the

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from data_prep.records import open_records
-from data_prep.tasks import get_task
+from data_prep.tasks import class_of, get_task
 from experiments.training.folder import shared_prefix
 from experiments.training.settings.config import path_values
 from official_bert.checkpoints.finding import resolve
@@ -88,9 +88,11 @@ def finetuning_inputs(config, examples) -> Inputs:
     memory."""
     read = {split: Input(config.data_dir, examples_digest(e)) for split, e in examples.items()}
     vocab = "" if config.model else config.vocab
+    beside = {name: os.path.join(config.data_dir, name) for name in class_of(config.task).also_read}
 
     def look():
-        return read | path_inputs(config, vocab=vocab)
+        files = {name: Input(path, files_digest((path,))) for name, path in beside.items()}
+        return read | files | path_inputs(config, vocab=vocab)
 
     return Inputs(look(), look)
 

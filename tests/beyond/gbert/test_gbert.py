@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -285,6 +286,20 @@ def test_categories_say_what_an_unseen_code_means(patients):
     assert codes[0] == pytest.approx(codes[1], abs=1e-3), "the code says nothing"
     above = baselines.linear(task, train, "categories")(asked)[0]
     assert above[0] > 0.1 and above[1] < -0.1
+
+
+def test_test_is_scored_and_a_changed_ontology_is_other_data(config, tmp_path):
+    data = shutil.copytree(config.data_dir, tmp_path / "data")
+    config = dataclasses.replace(
+        config, model="gbert-last-visit", data_dir=str(data), predict_test=True
+    )
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    assert {*results["test"]} >= {"f1", "jaccard", "pr_auc"}
+    assert not get_task("visits").is_labelled([Patient("1", ((("d",), ("m",)), (("e",), ())))])
+    with open(data / "ontology.tsv", "a") as file:
+        file.write("new\troot\n")
+    with pytest.raises(UserError, match=r"on other data: ontology\.tsv \(.*\) has changed"):
+        finetune.run(config, tmp_path / "run", progress=False)
 
 
 @pytest.mark.parametrize("name", ["gbert-last-visit", "gbert-linear-categories"])
