@@ -58,6 +58,7 @@ class OneShotModel(initialization.ModelSource):
     def finetune(self, step_by_step, config, folder, progress, task, examples):
         started = time.perf_counter()
         folder.write_versions(config.seed, {})
+        folder.forget_metrics_after(0)  # without checkpoints a run that died starts anew
         train, dev = (
             examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
         )

@@ -15,6 +15,7 @@ from experiments.beyond.gbert import baselines, made_patients, recipe
 from experiments.beyond.gbert import start as gbert
 from experiments.beyond.gbert.task import Patient, begins_unseen, set_scores
 from experiments.tables.planning.plan import plan
+from experiments.training.finetuning.one_shot_models import take_steps
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import preflight
 from official_bert.common.errors import UserError
@@ -300,6 +301,24 @@ def test_test_is_scored_and_a_changed_ontology_is_other_data(config, tmp_path):
         file.write("new\troot\n")
     with pytest.raises(UserError, match=r"on other data: ontology\.tsv \(.*\) has changed"):
         finetune.run(config, tmp_path / "run", progress=False)
+
+
+def test_a_run_that_died_logs_each_step_once(config, tmp_path, monkeypatch):
+    config = dataclasses.replace(config, model="gbert-last-visit")
+    real, dies = baselines.VisitBaseline.learn, iter([True, False])
+
+    def learn(self, config, task, train, logged):
+        take_steps(2, lambda step: {"loss": 1.0 / step}, logged, 1)
+        if next(dies):
+            raise KeyboardInterrupt
+        return real(self, config, task, train, logged)
+
+    monkeypatch.setattr(baselines.VisitBaseline, "learn", learn)
+    with pytest.raises(KeyboardInterrupt):
+        finetune.run(config, tmp_path / "run", progress=False)
+    assert finetune.run(config, tmp_path / "run", progress=False)["dev"]["f1"] > 0
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["gbert-last-visit", "gbert-linear-categories"])
