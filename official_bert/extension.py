@@ -34,8 +34,8 @@ class Extension:
       objectives: name -> subclass of `objectives.protocol.Objective`.
       flops: name of an objective -> function of the FLOPs of its heads (`flops.objective_flops`).
       heads: name of a head, or a field that is true in its `model.json` -> an object whose
-        `kind(description)` returns the class of the head, or whose `load(folder, settings)` returns
-        the whole `LoadedModel` where it is not a network of tokens.
+        `class_of(description)` returns the class of the head, or whose `load(folder, settings)`
+        returns the whole `LoadedModel` where it is not a network of tokens.
       members: `model_type` of Hugging Face -> `checkpoints.member.Member`.
       tokenizers: kind -> subclass of `tokenization.Tokenizer`.
       graphs: kind of a tokeniser -> its twin inside a TensorFlow graph.

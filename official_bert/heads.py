@@ -43,10 +43,10 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Raises:
       UserError: there is no such head.
     """
-    own = {cls.kind: cls for cls in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
+    own = {cls.head_name: cls for cls in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
     name, cls = head["head"], _marked(head)
     if cls is None:
-        cls = own[name] if name in own else find("heads", name, own).kind(head)
+        cls = own[name] if name in own else find("heads", name, own).class_of(head)
     if name not in own:
         options.pop("bilstm", None)
     return cls(encoder, **{n: head[n] for n in cls.options if n in head}, **options)
@@ -55,18 +55,18 @@ def build_head(encoder: BertEncoder, head: dict, **options):
 def _marked(fields: dict) -> Any:
     """Return the class of an extension's head that a true field marks, or None."""
     marks = [name for name in names("heads") if fields.get(name)]
-    return find("heads", marks[0]).kind(fields) if marks else None
+    return find("heads", marks[0]).class_of(fields) if marks else None
 
 
 class FineTuned(ModelWithLosses):
     """An encoder, an optional BiLSTM, and one dense layer.
 
     Attributes:
-      kind: name of the head in `model.json`.
+      head_name: its name in `model.json`.
       options: further arguments, beside encoder, bilstm and seed; each is an attribute too.
     """
 
-    kind = ""
+    head_name = ""
     options: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ("label_ids",)
     mean_pooling = False
@@ -207,7 +207,7 @@ class BertClassifier(FineTuned):
       ['accuracy', 'label_loss', 'loss']
     """
 
-    kind = "classification"
+    head_name = "classification"
     options = ("num_labels", "problem", "windows", "mean_pooling")
 
     def __init__(
@@ -292,7 +292,7 @@ class BertClassifier(FineTuned):
 class BertSpan(FineTuned):
     """Start and end of the answer in a passage (section 4.2, Figure 4 c)."""
 
-    kind = "span"
+    head_name = "span"
     label_names = ("start_positions", "end_positions")
 
     def __init__(self, encoder, bilstm=False, **kwargs):
@@ -332,7 +332,7 @@ class BertSpan(FineTuned):
 class BertMultipleChoice(FineTuned):
     """One score for each of C continuations; a softmax over them chooses (section 4.4)."""
 
-    kind = "multiple_choice"
+    head_name = "multiple_choice"
 
     def __init__(self, encoder, bilstm=False, **kwargs):
         super().__init__(encoder, 1, bilstm, **{"name": "multiple_choice", **kwargs})
@@ -356,7 +356,7 @@ class BertMultipleChoice(FineTuned):
 class BertTagger(FineTuned):
     """A label for each token (section 5.3, Figure 4 d); no CRF."""
 
-    kind, options = "tagging", ("num_labels",)
+    head_name, options = "tagging", ("num_labels",)
 
     def __init__(self, encoder, num_labels, bilstm=False, **kwargs):
         super().__init__(encoder, num_labels, bilstm, **{"name": "tagger", **kwargs})

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import tiny_runs
 
-from experiments.training.start.feature_tagger import FeatureTagger
+from experiments.training.finetuning.feature_tagger import FeatureTagger
 from official_bert import BertEncoder
 from official_bert.heads import (
     BertClassifier,

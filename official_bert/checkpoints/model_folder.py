@@ -225,7 +225,7 @@ def describe(model) -> tuple[str, dict[str, Any]]:
     if isinstance(model, FineTuned):
         own = {name: getattr(model, name) for name in model.options}
         options = {name: value for name, value in own.items() if value}
-        return model.kind, {"bilstm": model.bilstm is not None, **options}
+        return model.head_name, {"bilstm": model.bilstm is not None, **options}
     if hasattr(model, "described"):  # an extension's
         return model.described()
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")

@@ -5,6 +5,7 @@ import tensorflow as tf
 from official_bert.export.packed_encoder import PackedAnswers
 from official_bert.export.settings import ServingSettings
 from official_bert.tokenization.graph import in_graph_packing as packing
+from official_bert.tokenization.graph import in_graph_windows
 
 
 def valid_utf8(texts):
@@ -125,7 +126,7 @@ class ServedClassifier(ServedModel):
             return super()._answer_texts(**texts)
         ids = [self.tokenize(texts[name]) for name in self.text_inputs]
         settings, between = self.settings, self.between if len(ids) == 2 else ()
-        rows, text, cut = packing.in_windows(
+        rows, text, cut = in_graph_windows.pack_windows(
             ids,
             settings.max_seq_length - 2 - len(between),
             settings.windows,
@@ -149,7 +150,7 @@ class ServedClassifier(ServedModel):
         """Answer packed rows; `text`, int32 [rows], is the text that each window belongs to."""
         pool = {}
         if text is not None:
-            pool["pool"] = lambda vectors: packing.pooled(vectors, text, self.pooling)
+            pool["pool"] = lambda vectors: in_graph_windows.pooled(vectors, text, self.pooling)
         answer, _ = self.answers.answer_packed(packed, **pool)
         if self.problem == "regression":
             return answer

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from official_bert.export.served_model import ServedModel
 from official_bert.tokenization.graph import in_graph_packing as packing
+from official_bert.tokenization.graph import in_graph_windows
 
 _NOTHING = -1e9  # score of a pair that is not a span
 
@@ -36,7 +37,7 @@ class ServedSpan(ServedModel):
 
         room = settings.max_seq_length - 2 - len(self.between) - kept
         stride = tf.fill(tf.shape(room), settings.doc_stride)
-        plan = packing.windows(packing.token_counts(contexts), room, stride)
+        plan = in_graph_windows.windows(packing.token_counts(contexts), room, stride)
         passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
         texts = [tf.gather(questions, plan.text), passages]
         packed = packing.assemble(texts, self.cls_id, self.sep_id, self.between)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from official_bert.export.served_model import ServedModel, valid_utf8
 from official_bert.tokenization import reference
 from official_bert.tokenization.graph import in_graph_packing as packing
+from official_bert.tokenization.graph import in_graph_windows
 from official_bert.tokenization.graph.in_graph import BasicWords
 
 _LAST_CODE = 0x30000  # beyond it are no marks, and no ideographs that are words
@@ -122,7 +123,7 @@ class ServedTagger(ServedModel):
         """Map ragged ids [B, (pieces)] -> float32 [P, labels], from windows joined again."""
         lengths = packing.token_counts(ids)
         room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
-        plan = packing.windows(lengths, room, tf.maximum(room // 2, 1))
+        plan = in_graph_windows.windows(lengths, room, tf.maximum(room // 2, 1))
         texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
         packed = packing.assemble([texts], self.cls_id, self.sep_id)
         answer, _ = self.answers.answer_packed(packed)

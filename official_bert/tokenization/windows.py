@@ -1,6 +1,6 @@
 """Sliding windows of a text too long for the encoder (section 4.2), in training and answers.
 
-Their twins inside the graph are in `graph.in_graph_packing`.
+Their twins inside the graph are in `graph.in_graph_windows`.
 """
 
 from collections.abc import Iterator

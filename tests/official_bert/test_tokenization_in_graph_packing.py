@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences
 from official_bert.tokenization.graph import in_graph_packing as packing
-from official_bert.tokenization.graph.in_graph_packing import in_windows, windows
+from official_bert.tokenization.graph import in_graph_windows
 from official_bert.tokenization.windows import (
     max_context_window,
     pack_windows,
@@ -63,7 +63,7 @@ def test_texts_are_packed_as_in_training(sizes, pairs, max_seq_length, truncatio
 )
 def test_windows_equal_training(sizes, stride):
     lengths, rooms = (tf.constant(column, tf.int32) for column in zip(*sizes, strict=True))
-    plan = windows(lengths, rooms, tf.fill(tf.shape(rooms), stride))
+    plan = in_graph_windows.windows(lengths, rooms, tf.fill(tf.shape(rooms), stride))
     found = plan.tokens.to_list()
     owns = plan.tokens.with_values(plan.owns).to_list()
     expected, expected_owns, text_of_window = [], [], []
@@ -103,7 +103,7 @@ def test_texts_in_windows_equal_training(sizes, pairs, length, most, overlap, tr
     second = [list(range(300, 300 + b)) for _, b in sizes]
     texts = [ragged(first), ragged(second)][: 1 + pairs]
     room = length - 2 - pairs
-    rows, text, cut = in_windows(texts, room, most, overlap, truncation)
+    rows, text, cut = in_graph_windows.pack_windows(texts, room, most, overlap, truncation)
     packed = packing.assemble(rows, CLS, SEP, [SEP] * pairs)
     ids, segments, _ = rows_of(packed)
     expected = [

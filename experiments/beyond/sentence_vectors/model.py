@@ -142,7 +142,7 @@ def _places(outputs):
 class SentenceHead:
     """The description of a model to train: it has no head that a file would name."""
 
-    def kind(self, description):
+    def class_of(self, description):
         """Return the class of a description."""
         return SentenceEncoder
 

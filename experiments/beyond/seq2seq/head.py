@@ -63,7 +63,7 @@ class TextHead:
     exports = ("text",)
     settings = WriterSettings
 
-    def kind(self, description: dict[str, Any]) -> type:
+    def class_of(self, description: dict[str, Any]) -> type:
         """Return the class that a description with its "decoder" asks for."""
         rnn = description["decoder"] in RNN_DECODERS
         name = "rnn:RNNSeq2Seq" if rnn else "model:Seq2Seq"

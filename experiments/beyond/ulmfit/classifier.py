@@ -44,7 +44,7 @@ class ConcatPoolingClassifier(BertClassifier):
 class ConcatPooling:
     """The head as its field stands for it."""
 
-    def kind(self, description):
+    def class_of(self, description):
         """Return the class of a description."""
         return ConcatPoolingClassifier
 

@@ -2,7 +2,7 @@
 
 from data_prep.tasks.batches import TrainBatches
 from data_prep.tasks.featurize import cache_key, feature_cache, featurize
-from experiments.training.start import frozen_features
+from experiments.training.finetuning import frozen_features
 from experiments.training.start.examples import read_examples
 
 # Texts of similar lengths share batches: (bucket, multiple that lengths are padded to).

@@ -9,6 +9,7 @@ import time
 
 from data_prep.jobs import commands
 from experiments.training.finetuning import advice, finetune_data, finetune_report
+from experiments.training.finetuning.feature_tagger import FeatureTagger
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings import options
 from experiments.training.start import preflight, reuse_head
@@ -59,7 +60,12 @@ def run(source, config, folder, progress, task, examples):
         step |= one.step(steps_per_epoch)
 
     def build(seed):
-        model = start.model(config, head, seed)
+        if config.features:
+            model = FeatureTagger(
+                start.bert, head["num_labels"], config.features, config.feature_width, seed=seed
+            )
+        else:
+            model = start.model(config, head, seed)
         for one in hooks:
             model = one.wrap(model, start, config, head, seed)
         return model

@@ -3,6 +3,5 @@
 Begin with `preflight`: all that can be wrong is found before TensorFlow is loaded. `initialization`
 decides which kind of model a run starts from; BERT's is `initial_state`, which gives the encoder,
 the head (`reuse_head`) and their weights. `examples` reads a task's splits, `class_weights` weighs
-their labels. `frozen_features` and `feature_tagger` are section 5.3: a tagger on the encoder's
-states, which are computed once. `training.runs` and the two runs call this room.
+their labels. `training.runs` and the two runs call this room.
 """

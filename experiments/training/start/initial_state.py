@@ -80,13 +80,8 @@ class InitialState:
           head: `Task.head`, with what options change of it.
           seed: of new weights.
         """
-        from experiments.training.start.feature_tagger import FeatureTagger
         from official_bert.heads import build_head
 
-        if config.features:
-            return FeatureTagger(
-                self.bert, head["num_labels"], config.features, config.feature_width, seed=seed
-            )
         encoder = self.encoder(config, seed)
         model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
         if config.model:

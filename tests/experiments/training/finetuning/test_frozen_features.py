@@ -11,8 +11,8 @@ from damage import flip
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
 from experiments import finetune
+from experiments.training.finetuning import frozen_features
 from experiments.training.settings.config import FinetuneConfig
-from experiments.training.start import frozen_features
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
 from official_bert.features import COMBINATIONS
