@@ -37,9 +37,9 @@ from experiments.tables.planning.claims import (
     PARTLY,
     REPRODUCED,
 )
+from experiments.tables.reporting import overview
 from experiments.tables.reporting.implied_claims import drop_implied
 from experiments.tables.reporting.number_words import interval, number
-from experiments.tables.reporting.report import overview_of
 from experiments.tables.reporting.wording import split_exploratory
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
@@ -59,7 +59,7 @@ _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]
 def main():
     for path in sorted(RESULTS.glob("*/*/results.json")):
         report.rejudge(path.parent)
-    write_text(RESULTS / "claims.md", overview_of(RESULTS), own=True)
+    write_text(RESULTS / "claims.md", overview.of_folder(RESULTS), own=True)
     write_text(GAPS, gaps.draw(RESULTS / "table5"), own=True)
     for page in PAGES:
         new = page.with_name(f".{page.name}.new")  # a page is whole at every moment

@@ -17,7 +17,7 @@ from data_prep.jobs.output_folder import begin
 from data_prep.jobs.outputs import check_outputs
 from experiments.tables.judging import archives, judgement
 from experiments.tables.judging.results import Results, read
-from experiments.tables.reporting import report
+from experiments.tables.reporting import overview, report
 from experiments.tables.run import origins
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
@@ -28,7 +28,7 @@ def main(_):
     asked = command_flags.values(rejudge)
     path = local_path(asked["workdir"]) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
-        print(report.write_overview(path.parent, asked["overwrite"]))
+        print(overview.write(path.parent, asked["overwrite"]))
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")

@@ -2,8 +2,7 @@
 
 `write` makes report.md with plots/ from results, and the same as report.html (one file, which loads
 nothing from elsewhere). `experiments.ablate` calls it at its end, `experiments.report` calls it
-again later. `write_overview` sets the claims of several tables side by side: one line a claim, one
-column a scale.
+again later.
 """
 
 import re
@@ -12,16 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from data_prep.jobs import storage
-from experiments.tables.judging.intervals import INTERVAL
-from experiments.tables.judging.p_values import holm
-from experiments.tables.judging.results import Results, read
+from experiments.tables.judging.results import Results
 from experiments.tables.judging.results_json import to_json
 from experiments.tables.judging.verdicts import Verdict
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
-from experiments.tables.reporting import implied_claims, number_words, wording
+from experiments.tables.reporting import number_words, wording
 from experiments.tables.reporting import score_tables as tables
-from experiments.tables.reporting.number_words import count
-from experiments.tables.reporting.wording import name_of
 from experiments.tables.run import origins
 from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table
@@ -211,95 +206,3 @@ def _figure(name: str, caption: str = "") -> list[str]:
 
 def _list(items: Sequence[str]) -> list[str]:
     return [f"- {item}" for item in items]
-
-
-def write_overview(folder: Path, overwrite: bool = False) -> str:
-    """Write `folder`/claims.md, unless it has this text already; return the text.
-
-    Raises:
-      UserError: there is another one, and `overwrite`, which renames it, is false.
-    """
-    text, path = overview_of(folder), folder / "claims.md"
-    if not (path.is_file() and path.read_bytes() == text.encode()):
-        write_text(path, text, overwrite)
-    return text
-
-
-def overview_of(folder: Path) -> str:
-    """Return the overview of the tables in a folder of results."""
-    tables: dict[str, list[Results]] = {}
-    for path in sorted(folder.glob("*/*/results.json")):
-        results = read(path)
-        tables.setdefault(results.name, []).append(results)
-    return overview(tables)
-
-
-def overview(tables: dict[str, list[Results]]) -> str:
-    """Return the overview of tables, each of which was run at one or more scales."""
-    lines = ["# Claims of all tables", "", *_asked(tables), ""]
-    for name, runs in tables.items():
-        lines += [
-            f"## {name_of(name)}: {runs[0].title}",
-            "",
-            *markdown_table(_rows(runs)),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def _rows(runs: list[Results]) -> list[list[str]]:
-    verdicts = [{v.claim.name: v for v in results.verdicts} for results in runs]
-    rows = [["claim", "whose", *(results.scale for results in runs)]]
-    for name in dict.fromkeys(name for found in verdicts for name in found):
-        one = next(found[name] for found in verdicts if name in found)
-        whose = "ours" if one.claim.own else "the paper's" if runs[0].paper else "its paper's"
-        cells = [_cell(found.get(name)) for found in verdicts]
-        rows.append([wording.claim(one), whose, *cells])
-    return rows
-
-
-def _cell(verdict: Verdict | None) -> str:
-    if not verdict:
-        return "not asked"
-    mean = verdict.mean_effect
-    effect = f", {number_words.interval(mean, 1)}" if mean else ""
-    return f"**{wording.of_claim(verdict)}**{wording.dependence(verdict)}{effect}"
-
-
-def _asked(tables) -> list[str]:
-    """Return sentences on the number of all claims, and on those that a joint correction leaves."""
-    planned, exploratory, tested, where = [], [], [], {}
-    for name, results in ((name, one) for name, runs in tables.items() for one in runs):
-        of_table = wording.split_exploratory(results.verdicts)
-        for counted, found in zip((planned, exploratory), of_table, strict=True):
-            counted += implied_claims.drop_implied(found)
-        where |= dict.fromkeys(map(id, results.verdicts), f"{name}:{results.scale}")
-        asked = {f.comparison: f for v in results.verdicts for f in v.findings}
-        tested += [p for p in map(wording.p_of, asked.values()) if p is not None]
-    decided = [v for v in planned if v.verdict != NOT_DECIDED]
-    corrected = holm(tested)
-    kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
-    lost = [v for v in decided if v not in kept]
-    paragraphs = [
-        f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided; "
-        f"{len(exploratory)} more are exploratory. (A claim that another of its table with the "
-        "same verdict implies, and a comparison that two claims share, count once.) All together "
-        "rest on "
-        f"{count(len(tested), 'tested comparison')}. Holm's correction over all of these leaves "
-        f"{len(kept)} of the {len(decided)}."
-    ]
-    if lost:
-        paragraphs += ["", "Decided, but not after that correction:", ""]
-        paragraphs += [f"- {where[id(v)]}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
-    return paragraphs
-
-
-def _deciding(verdict: Verdict) -> float:
-    """Return the p value that decides a claim.
-
-    It is the smallest of the comparisons that refute it, or the largest of those that support
-    it."""
-    refuted = verdict.verdict == NOT_REPRODUCED
-    kind = NOT_REPRODUCED if refuted else REPRODUCED
-    values = [wording.p_of(f) for f in verdict.findings if f.verdict == kind]
-    return min(values) if refuted else max(values)

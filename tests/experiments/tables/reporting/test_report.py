@@ -29,6 +29,7 @@ from experiments.tables.reporting import (
     assemble,
     implied_claims,
     number_words,
+    overview,
     plots,
     report,
     score_tables,
@@ -113,17 +114,17 @@ def test_the_committed_overview_is_that_of_the_committed_tables():
     tables = {}
     for folder in TABLES:
         tables.setdefault(read(folder).name, []).append(read(folder))
-    assert report.overview(tables) == (RESULTS / "claims.md").read_text()
+    assert overview.markdown(tables) == (RESULTS / "claims.md").read_text()
 
 
 def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path):
     report.write(squad, tmp_path / "table5" / "squad")
     (tmp_path / "claims.md").write_text("an older one")
     with pytest.raises(UserError, match="claims.md exists already"):
-        report.write_overview(tmp_path)
-    text = report.write_overview(tmp_path, overwrite=True)
+        overview.write(tmp_path)
+    text = overview.write(tmp_path, overwrite=True)
     assert (tmp_path / "claims.md.~1~").read_text() == "an older one"
-    report.write_overview(tmp_path)  # it says the same already
+    overview.write(tmp_path)  # it says the same already
     assert text.startswith("# Claims of all tables") and "5 claims asked" in text
     assert (tmp_path / "claims.md").read_text() == text
 
@@ -177,7 +178,7 @@ def test_exploratory_claims_are_counted_apart():
     reproduced, _ = wording.list_outcomes(table)
     assert reproduced.startswith("Reproduced, 3 of 10 claims:") and "131M" not in reproduced
     decided = sum(v.verdict != NOT_DECIDED for v in implied_claims.drop_implied(planned))
-    said = report.overview({"table5": [table]}).splitlines()
+    said = overview.markdown({"table5": [table]}).splitlines()
     assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 8 more")
     listed = [line for line in said if "131M" in line]
     assert len(listed) == 6 and all(" (exploratory) | " in line for line in listed)
