@@ -23,7 +23,7 @@ from absl import flags
 
 from data_prep.corpus import input_look, shares
 from data_prep.corpus.input_files import expand_inputs, places_of
-from data_prep.jobs import command_flags, commands, storage, vocabularies
+from data_prep.jobs import checked_json, command_flags, commands, storage, vocabularies
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.workers import LocalWorkers, available_cores
@@ -109,7 +109,7 @@ def create(
         work = os.path.join(output, "work")
         path = os.path.join(output, "manifest.json")
         if storage.exists(path):
-            manifest = storage.read_json(path)
+            manifest = checked_json.read(path)
         else:
             if not accept_input:
                 input_look.check(inputs, chosen.max_seq_length, chosen.packing != "single")
@@ -138,7 +138,7 @@ def _finished(output, options) -> dict | None:
     if [storage.exists(path) for path in paths] != [True, True, False]:
         return None
     same = earlier(paths[0], options, f"the set of records in {output}", overwrite=True)
-    return same and storage.read_json(paths[1])
+    return same and checked_json.read(paths[1])
 
 
 def _check_suits(tokenizer, path, chosen):
@@ -232,7 +232,7 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
             "reached": round(numbers["predictions"] / max(1, numbers["tokens"]), 6),
         }
     storage.copy_file(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
-    storage.write_json(os.path.join(folder, "manifest.json"), manifest)
+    checked_json.write(os.path.join(folder, "manifest.json"), manifest)
     return manifest
 
 

@@ -28,7 +28,7 @@ from data_prep.corpus.input_files import expand_inputs, places_of, split_pattern
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
-from data_prep.jobs import command_flags, commands, storage
+from data_prep.jobs import checked_json, command_flags, commands, storage
 from data_prep.jobs.output_folder import begin, earlier, locked
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
@@ -241,7 +241,7 @@ def _save(record: str, options: dict, entries: dict, begun) -> None:
     """Write the record; `begun` names files that may exist before they have an entry."""
     files = dict(sorted(entries.items()))
     content = {"options": options, "files": files, "begun": sorted(begun)}
-    storage.write_json(record, content)
+    checked_json.write(record, content)
 
 
 def _input_state(path: str) -> dict:

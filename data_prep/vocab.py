@@ -28,7 +28,7 @@ from absl import flags
 from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
-from data_prep.jobs import command_flags, commands, storage, vocabularies
+from data_prep.jobs import checked_json, command_flags, commands, storage, vocabularies
 from data_prep.jobs.output_folder import earlier
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
@@ -260,7 +260,7 @@ def main(argv) -> None:
     tokenizer = learn(paths)
     storage.check_unchanged(paths, options["inputs"])
     digest = vocabularies.write_tokenizer(FLAGS.output, tokenizer, FLAGS.overwrite)
-    storage.write_json(record, options | {"sha256": digest}, FLAGS.overwrite, own=False)
+    checked_json.write(record, options | {"sha256": digest}, FLAGS.overwrite, own=False)
     print(f"made in {time.monotonic() - start:.1f} s")
 
 

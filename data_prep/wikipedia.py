@@ -38,7 +38,7 @@ from data_prep.corpus.mediawiki.unclosed_markup import TooSlow
 from data_prep.corpus.mediawiki.wikipedia_dump import Page, Stretch
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.text_files import INVALID_UTF8
-from data_prep.jobs import command_flags, commands, storage
+from data_prep.jobs import checked_json, command_flags, commands, storage
 from data_prep.jobs.output_folder import begin, earlier, locked
 from data_prep.jobs.outputs import check_outputs
 from data_prep.jobs.processes import Processes
@@ -171,7 +171,7 @@ def extract(
             if not report["pages"]:
                 raise UserError(f"{dump} holds no page")
             report["finished"] = True
-            storage.write_json(_report_path(output), report)
+            checked_json.write(_report_path(output), report)
     if not report["articles"]:
         raise UserError(
             f"{dump}: no article with at least {min_characters} characters of text among "
@@ -274,7 +274,7 @@ def _files(parts: Iterator[_Part], size: float, pages_before: int, progress: boo
 def _write(output: str, report: dict, pages, documents, dropped: Counter, following) -> None:
     if documents:
         if not report["files"]:
-            storage.write_json(
+            checked_json.write(
                 _report_path(output), report
             )  # before anything else, as `begin` asks
         number = report["files"]
@@ -297,7 +297,7 @@ def _write(output: str, report: dict, pages, documents, dropped: Counter, follow
     total = Counter(report["dropped"]) + dropped
     report["dropped"] = dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
     # From here on, a new run continues behind this file.
-    storage.write_json(_report_path(output), report)
+    checked_json.write(_report_path(output), report)
 
 
 def _write_text(path: str, text: str) -> None:

@@ -11,7 +11,7 @@ from tiny import CONFIG, VOCAB
 
 import official_bert as ob
 from data_prep.create_pretraining_data import create
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.jobs.locks import LOCK_FILE
 from experiments.tables.run import pool as statuses
 from experiments.training.folder.checkpointing import Checkpoints
@@ -182,7 +182,7 @@ def test_data_creation(root, tmp_path, monkeypatch):
         recorder.restore(state)
         path = output / "manifest.json"
         if path.exists():  # who sees the manifest sees all of the records
-            storage.read_json(str(path))
+            checked_json.read(str(path))
             assert whole.items() <= contents_of_files(output).items(), where
             finished += 1
         if index % 4 == 0:  # all of them take ten seconds

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json, storage
 from official_bert.common.errors import UserError
 
 # Files that the commands write beside texts, and others in a folder that are not text.
@@ -67,4 +67,4 @@ def _matches(pattern: str) -> list[str]:
 def _is_beside_texts(path: str) -> bool:
     name = os.path.basename(path)
     known = _BESIDE_TEXTS.fullmatch(name) is not None
-    return known and (name.endswith(".gz") or storage.is_written_here(path))
+    return known and (name.endswith(".gz") or checked_json.is_ours(path))

@@ -12,7 +12,7 @@ never texts; files go through the folder that all workers share (see docs/data_a
 import os
 from collections.abc import Callable
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json, storage
 from data_prep.jobs.workers import missing_tasks, run_task, summaries
 from official_bert.common.errors import check_installed
 
@@ -49,7 +49,7 @@ class BeamWorkers:
         missing = missing_tasks(tasks)
         if missing:
             path = os.path.join(os.path.dirname(missing[0]["summary"]), "tasks.json")
-            storage.write_json(path, {"tasks": missing})
+            checked_json.write(path, {"tasks": missing})
             with beam.Pipeline(options=self._options) as pipeline:
                 _ = (
                     pipeline
@@ -63,7 +63,7 @@ class BeamWorkers:
 
 
 def _tasks(path):
-    return storage.read_json(path)["tasks"]
+    return checked_json.read(path)["tasks"]
 
 
 def _run(task, function):

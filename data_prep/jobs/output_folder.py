@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import filterfalse
 from typing import Any
 
-from data_prep.jobs import locks, storage
+from data_prep.jobs import checked_json, locks, storage
 from official_bert.common.errors import UserError
 from official_bert.common.files import is_unfinished, remove_unfinished
 
@@ -59,7 +59,7 @@ def earlier(
     if not storage.is_remote(path) and not os.path.isfile(path):
         raise UserError(f"{path} is in the way: it is not a file; choose another output")
     try:
-        content = storage.read_json(path)
+        content = checked_json.read(path)
         differences = list(_differences(content[field] if field else content, options))
     except (UserError, KeyError, TypeError, AttributeError) as error:
         if overwrite:
@@ -91,7 +91,7 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str, lock=No
     before = earlier(path, options, f"the {what} in {folder}", overwrite=overwrite)
     if before is None:
         begin(folder, OPTIONS, None, overwrite, lock)
-        storage.write_json(path, options)
+        checked_json.write(path, options)
     if not storage.is_remote(folder):
         for inner in (folder, os.path.join(folder, "heldout")):
             remove_unfinished(inner, _WRITTEN)

@@ -1,4 +1,4 @@
-"""Files and JSON of the data pipeline, on a local disk or any remote file system of fsspec.
+"""Files of the data pipeline, on a local disk or any remote file system of fsspec.
 
 Every path of every command of `data_prep` goes through here. One with "://" ("gs://bucket/records",
 "s3://...", "hdfs://...") is remote and needs the extra that reaches it: pip install
@@ -14,7 +14,6 @@ import gzip
 import hashlib
 import io
 import itertools
-import json
 import os
 import re
 import shutil
@@ -23,14 +22,11 @@ from collections.abc import Iterable
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
-from official_bert.common.checksums import crc32c_json
 from official_bert.common.errors import UserError, os_errors
 from official_bert.common.files import atomic_write
-from official_bert.common.json_files import parse_json
 from official_bert.common.outside_files import open_file
 from official_bert.common.paths import is_remote
 
-_MOST_JSON = 1_000_000_000  # bytes; the largest lists of tasks are far below
 # What to install for a kind of remote path.
 _EXTRAS = {
     "gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3",
@@ -264,53 +260,6 @@ def copy_file(path: str, target: str, overwrite: bool = False, own: bool = True)
     """Copy a small file; either may be remote."""
     with writing(target, overwrite, own) as file:
         file.write(read_bytes(path))
-
-
-def write_json(
-    path: str | os.PathLike, content: dict, overwrite: bool = False, own: bool = True
-) -> str:
-    """Write an object with a checksum of its fields as the last field; return the checksum."""
-    content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
-    checksum = crc32c_json(content)
-    text = json.dumps({**content, "checksum": checksum}, indent=1)
-    with writing(path, overwrite, own) as file:
-        file.write((text + "\n").encode())
-    return checksum
-
-
-def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
-    """Return the object of a file of `write_json`, after a check of its checksum, if it has one.
-
-    Args:
-      finite: whether NaN and infinite numbers are refused.
-
-    Raises:
-      UserError: the file is missing, damaged, too large, or not a JSON object.
-    """
-    path = str(path)
-    if exists(path) and size(path) > _MOST_JSON:
-        raise UserError(f"{path}: {size(path):,} bytes; at most {_MOST_JSON:,} are read")
-    content = parse_json(read_bytes(path), path, finite=finite)
-    checksum = content.pop("checksum", None)
-    if checksum not in (None, crc32c_json(content)):
-        raise UserError(
-            f"{path} is damaged or was changed by hand (its checksum is wrong); put back what it "
-            f"was, or make its folder anew"
-        )
-    return content
-
-
-def is_written_here(path: str | os.PathLike) -> bool:
-    """Return whether a file is a complete one of `write_json`: no other program writes its
-    checksum."""
-    path = str(path)
-    try:
-        if not is_remote(path) and not os.path.isfile(path):
-            return False
-        read_json(path, finite=False)
-        return "checksum" in parse_json(read_bytes(path), path, finite=False)
-    except (UserError, OSError, TypeError, AttributeError):
-        return False
 
 
 def damaged(path: str) -> UserError:

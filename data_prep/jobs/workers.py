@@ -12,7 +12,7 @@ import functools
 import os
 from collections.abc import Callable
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json, storage
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 
@@ -31,7 +31,7 @@ def run_task(function: Callable[[dict], dict], task: dict) -> None:
         return
     summary = function(task)
     used_up = summary.pop("used_up", [])
-    storage.write_json(task["summary"], summary)
+    checked_json.write(task["summary"], summary)
     storage.remove_all(used_up)
 
 
@@ -49,7 +49,7 @@ def missing_tasks(tasks: list[dict]) -> list[dict]:
 def summaries(tasks: list[dict]) -> list[dict]:
     """Read the summaries of finished tasks, side by side, since remote storage answers slowly."""
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        return list(pool.map(storage.read_json, (task["summary"] for task in tasks)))
+        return list(pool.map(checked_json.read, (task["summary"] for task in tasks)))
 
 
 class LocalWorkers:

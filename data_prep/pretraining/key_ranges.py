@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from data_prep.jobs import storage, workers
+from data_prep.jobs import checked_json, workers
 
 READ_BYTES = 1 << 20  # bytes of each file that a task holds
 MOST_FILES = 64  # most files that a task reads from
@@ -39,7 +39,7 @@ def join_tasks(files: list, listed: str, joined: str, **more) -> list[dict]:
     """
     cut = groups(len(files))
     if cut:
-        storage.write_json(listed, {"files": files})
+        checked_json.write(listed, {"files": files})
     return [
         workers.task(f"{joined}-{index:05d}", files=listed, group=group, **more)
         for index, group in enumerate(cut)

@@ -12,7 +12,7 @@ import os
 import google_crc32c
 import numpy as np
 
-from data_prep.jobs import array_files, storage
+from data_prep.jobs import array_files, checked_json, storage
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.rows import features, options_of_rows, row_checks, row_dtype
 from data_prep.pretraining.tf_example import framed_records
@@ -46,7 +46,7 @@ def join(task: dict) -> dict:
     Raises:
       UserError: a file is damaged.
     """
-    files = storage.read_json(task["files"])["files"][slice(*task["group"])]
+    files = checked_json.read(task["files"])["files"][slice(*task["group"])]
     dtype = row_dtype(task["options"], task["vocab_size"])
     keys = [array_files.read_array(path + ".keys", "<u8", crc32) for path, _, crc32 in files]
     pieces = max(1, max(map(len, keys)) * dtype.itemsize // key_ranges.READ_BYTES)
@@ -84,7 +84,7 @@ def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, f
     work = os.path.dirname(files[0][0])
     path = os.path.join(work, f"slices-{split}")
     array_files.write_array(path, table)
-    storage.write_json(path + ".json", {"files": [path for path, *_ in files]})
+    checked_json.write(path + ".json", {"files": [path for path, *_ in files]})
     return [
         {
             "slices": path,
@@ -109,7 +109,7 @@ def write_shards(task: dict) -> dict:
     Raises:
       UserError: a file of rows is damaged.
     """
-    paths = storage.read_json(task["slices"] + ".json")["files"]
+    paths = checked_json.read(task["slices"] + ".json")["files"]
     width, row = len(paths) + 1, task["row"]
     both = array_files.read_slice(task["slices"], "<i8", row * width, (row + 2) * width)
     both = both.reshape(2, width)

@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 
 from data_prep.corpus.text_files import decode_lines, line_blocks, text_lines
-from data_prep.jobs import array_files, storage, vocabularies
+from data_prep.jobs import array_files, checked_json, storage, vocabularies
 from data_prep.pretraining import key_ranges
 from official_bert.tokenization.reference import Rules, is_ideograph
 
@@ -65,7 +65,7 @@ def join(task: dict) -> dict:
     Returns:
       The chunk, like the "parts" of `tokenise`, and the files of the smaller chunks as "used_up".
     """
-    chunks = storage.read_json(task["files"])["files"][slice(*task["group"])]
+    chunks = checked_json.read(task["files"])["files"][slice(*task["group"])]
     paths = [chunk["path"] for chunk in chunks]
     known = read_documents(chunks)
     dtype = np.dtype(task["dtype"])
@@ -168,7 +168,7 @@ def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=1)
 def _slices(path, crc32):
     """Return the chunks' names, and the table of `slices_of`, for blocks."""
-    chunks = storage.read_json(path + ".json")["chunks"]
+    chunks = checked_json.read(path + ".json")["chunks"]
     return chunks, array_files.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from data_prep.corpus import languages
 from data_prep.corpus.text_files import stretches
-from data_prep.jobs import array_files, storage, workers
+from data_prep.jobs import array_files, checked_json, storage, workers
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.record_options import OF_STORE, RecordOptions
@@ -66,7 +66,7 @@ class TokenStore:
 
     def __init__(self, folder: str):
         self.folder = folder
-        self.manifest = storage.read_json(_manifest_path(folder))
+        self.manifest = checked_json.read(_manifest_path(folder))
         segmented = self.manifest["options"]["segmented"]
         self.dtype = token_dtype(self.manifest["vocab_size"], segmented)
         self.tokens, self.unknown = self.manifest["tokens"], self.manifest["unknown"]
@@ -167,7 +167,7 @@ def build(
     }
     for name in ("tokens", "unknown", "invalid_utf8"):
         manifest[name] = sum(chunk[name] for chunk in chunks)
-    storage.write_json(_manifest_path(folder), manifest)
+    checked_json.write(_manifest_path(folder), manifest)
     _remove_work(folder)
     return TokenStore(folder)
 
@@ -251,7 +251,7 @@ def _write_slices(parts, table, folder):
     """
     path = os.path.join(folder, "chunk-slices")
     crc32 = array_files.write_array(path, table)
-    storage.write_json(path + ".json", {"chunks": [part["path"] for part in parts]})
+    checked_json.write(path + ".json", {"chunks": [part["path"] for part in parts]})
     return [path, crc32]
 
 

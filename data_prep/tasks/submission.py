@@ -11,7 +11,7 @@ tasks are there.
 import os
 import zipfile
 
-from data_prep.jobs import commands, storage, walk
+from data_prep.jobs import checked_json, commands, walk
 from data_prep.jobs.outputs import check_outputs
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
@@ -148,7 +148,7 @@ def _results(run: str) -> dict:
     path = os.path.join(run, "results.json")
     if not os.path.isfile(path):
         raise UserError(f"{run} is not the folder of a finished fine-tuning run")
-    return storage.read_json(path, finite=False)
+    return checked_json.read(path, finite=False)
 
 
 def _score(scores, task: str, metric: str) -> float:

@@ -85,6 +85,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         for name in pretrains
     }
     mlm, ltr = rows["masked LM"], rows["left-to-right"]
+    half, _ = min(zip(mlm, steps, strict=True), key=lambda pair: abs(pair[1] - total / 2))
     return Ablation(
         name="figure5",
         title="Number of pre-training steps",
@@ -107,7 +108,7 @@ def get_config(scale: str = "smoke") -> Ablation:
                 "steps",
                 "The whole pre-training is better than half of it",
                 "C.1",
-                each(labels, mlm[-1].label, _half(mlm, steps)),
+                each(labels, mlm[-1].label, half.label),
                 left_out,
             ),
             Claim(
@@ -133,10 +134,3 @@ def get_config(scale: str = "smoke") -> Ablation:
         ),
         **chosen.fields(),
     )
-
-
-def _half(rows, steps) -> str:
-    """Return the row nearest to half of the steps."""
-    return min(zip(rows, steps, strict=True), key=lambda pair: abs(pair[1] - steps[-1] / 2))[
-        0
-    ].label

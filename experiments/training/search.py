@@ -5,7 +5,7 @@ import itertools
 import re
 import statistics
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.jobs.output_folder import begin, earlier, locked
 from experiments.training import runs
 from experiments.training.settings.config_values import override
@@ -57,9 +57,9 @@ def run(config, workdir, grid, progress=True, overwrite=False):
         before = earlier(path, options, f"the search in {workdir}", "options", overwrite)
         if overwrite or before is None:
             begin(workdir, path.name, (), overwrite, lock)
-            storage.write_json(path, {"options": options})
+            checked_json.write(path, {"options": options})
         summary = _searched(config, workdir, grid, progress, overwrite)
-        storage.write_json(path, {"options": options, **summary})
+        checked_json.write(path, {"options": options, **summary})
     return summary
 
 

@@ -78,17 +78,17 @@ def test_a_token_store_serves_other_lengths(tmp_path, vocab, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.pretraining import token_store
 from data_prep.create_pretraining_data import create
 token_store.BLOCK_TOKENS = 20_000
-write = storage.write_json
+write = checked_json.write
 def write_and_die(path, content):
     checksum = write(path, content)
     if sys.argv[5:] and str(path).endswith(sys.argv[5]):
         os.killpg(0, signal.SIGKILL)  # the processes of this run, which have a session of their own
     return checksum
-storage.write_json = write_and_die  # in the worker processes too
+checked_json.write = write_and_die  # in the worker processes too
 if __name__ == "__main__":
     create(sys.argv[1], sys.argv[2], sys.argv[3], max_seq_length=64, max_predictions_per_seq=10,
            dupe_factor=30, examples_per_shard=2000, num_workers=int(sys.argv[4]), progress=False)

@@ -16,7 +16,7 @@ from data_prep import wikipedia
 from data_prep.corpus import text_layout
 from data_prep.corpus.mediawiki import wikipedia_dump
 from data_prep.corpus.text_files import text_lines
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.sentences import split_sentences
 from data_prep.wikipedia import extract
 from official_bert.common.errors import UserError
@@ -90,7 +90,7 @@ def test_corpus_sidecar_and_report(dump, tmp_path):
         "page: too short": 1,
         "page: disambiguation": 1,
     }
-    assert storage.read_json(str(tmp_path / "out" / "report.json")) == report
+    assert checked_json.read(str(tmp_path / "out" / "report.json")) == report
 
 
 def test_compressed_dumps_and_workers_give_the_same_bytes(dump, tmp_path, small_parts):
@@ -154,7 +154,7 @@ def test_a_killed_run_continues_with_the_same_bytes(dump, tmp_path, monkeypatch,
     with pytest.raises(KeyboardInterrupt):
         extract(path, tmp_path / "out", megabytes_per_file=0.003)
     assert len(list((tmp_path / "out").glob("wiki-*"))) == 3
-    pages = storage.read_json(str(tmp_path / "out" / "report.json"))["pages"]
+    pages = checked_json.read(str(tmp_path / "out" / "report.json"))["pages"]
     monkeypatch.setattr(wikipedia, "_write", write)
     monkeypatch.setattr(wikipedia, "article", lambda p, *a: parsed.append(p) or article(p, *a))
     assert extract(path, tmp_path / "out", megabytes_per_file=0.003) == whole

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.jobs.locks import LOCK_FILE
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training import search
@@ -68,7 +68,7 @@ def test_pretraining_leaves_the_runs_folder(pretrained):
         "snapshots",
         "model",
     }
-    assert storage.read_json(workdir / "results.json") == results | {"model": "model"}
+    assert checked_json.read(workdir / "results.json") == results | {"model": "model"}
     assert results["steps"] == 24 and results["examples"] == 24 * 8
     assert results["tokens"] == (16 * 16 + 8 * 24) * 8
     heldout = results["heldout"]
@@ -202,7 +202,7 @@ def test_finetuning_learns_and_leaves_its_files(finetuned):
     assert results["main_metric"] == "accuracy"
     assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
     assert (results["steps"], results["train_examples"], results["dev_examples"]) == (60, 160, 43)
-    kept = storage.read_json(workdir / "results.json")
+    kept = checked_json.read(workdir / "results.json")
     assert kept["files"]["model"] == "model" and results["files"]["model"] == str(workdir / "model")
     assert kept["dev"] == results["dev"]
     lines = Path(results["predictions_file"]).read_text(encoding="utf-8").splitlines()

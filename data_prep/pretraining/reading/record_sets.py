@@ -11,7 +11,7 @@ import json
 import os
 from dataclasses import dataclass, field
 
-from data_prep.jobs import locks, output_folder, storage
+from data_prep.jobs import checked_json, locks, output_folder, storage
 from data_prep.pretraining.reading import philox
 from data_prep.pretraining.reading.record_checks import CHANGED, SCHEMA, shard_names
 from official_bert.common.checksums import crc32c_file, state
@@ -209,7 +209,7 @@ def _find(source) -> list[str]:
             return _find(os.fspath(source))
     elif storage.exists(os.path.join(source, "manifest.json")):
         path = os.path.join(source, "manifest.json")
-        names = shard_names(storage.read_json(path), path)
+        names = shard_names(checked_json.read(path), path)
         return [os.path.join(source, name) for name in names]
     elif storage.is_directory(source):
         files = storage.matches(os.path.join(source, "*.tfrecord*"))
@@ -234,7 +234,7 @@ def _with_manifest(files) -> RecordSet | None:
     path = os.path.join(folder, "manifest.json")
     if not storage.exists(path):
         return None
-    manifest = storage.read_json(path)
+    manifest = checked_json.read(path)
     shard_names(manifest, path)
     shards = {os.path.join(folder, shard["file"]): shard for shard in manifest["shards"]}
     if any(file not in shards for file in files):

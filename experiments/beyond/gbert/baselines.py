@@ -9,7 +9,7 @@ medication. `model="gbert-linear-medications"` reads those medications alone, an
 
 import numpy as np
 
-from experiments.training.finetuning.one_shot_models import WithoutNetwork
+from experiments.beyond.common.baselines import WithoutNetwork
 
 _CERTAIN = 20.0  # the logit of a medication that is given, or is not
 

@@ -19,6 +19,7 @@ from official_bert.tokenization.graph.characters import (
     Characters,
     PagedTable,
     Replace,
+    changes,
     decode,
     final_sigma,
     utf8_sizes,
@@ -86,11 +87,11 @@ class InGraphSentencePiece(TextsToPieces):
         """Return `sentence_piece.normalized`, every character with its place."""
         # One of several blanks stays, and none at the ends.
         blank = self._is_blank(characters.points) == 1
-        _, last = characters.ends_of_rows()
-        blank_after = tf.concat([blank[1:], [True]], 0)[: tf.size(blank)] | last
-        characters = characters.take(tf.where(~(blank & blank_after))[:, 0])
+        breaks = blank | changes(characters.rows, filling=-1)
+        next_breaks = tf.concat([breaks[1:], [True]], 0)[: tf.size(blank)]
+        characters = characters.take(tf.where(~(blank & next_breaks))[:, 0])
         blank = self._is_blank(characters.points) == 1
-        first, _ = characters.ends_of_rows()
+        first = changes(characters.rows, filling=-1)
         characters = characters._replace(points=tf.where(blank, _BLANK, characters.points))
         characters = characters.take(tf.where(~(blank & first))[:, 0])
 
@@ -123,11 +124,11 @@ def _tables() -> tuple[np.ndarray, code_points.Replacements]:
     for char in code_points.defined():
         is_blank[ord(char)] = char.isspace()
 
-    def changes(char):
+    def decomposes(char):
         hangul = 0xAC00 <= ord(char) <= 0xD7A3
         return hangul or unicodedata.decomposition(char) or unicodedata.combining(char)
 
-    changed = filter(changes, code_points.defined())
+    changed = filter(decomposes, code_points.defined())
     return is_blank, code_points.replacements(sentence_piece.without_accents, changed)
 
 

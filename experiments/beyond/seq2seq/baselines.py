@@ -13,7 +13,7 @@ import re
 
 import numpy as np
 
-from experiments.training.finetuning.one_shot_models import WithoutNetwork
+from experiments.beyond.common.baselines import WithoutNetwork
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS

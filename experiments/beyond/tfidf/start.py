@@ -10,8 +10,8 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 
 import numpy as np
 
+from experiments.beyond.common.baselines import UNSAVED, WithoutNetwork
 from experiments.beyond.common.text_scores import TextScorer, TextScores
-from experiments.training.finetuning.one_shot_models import UNSAVED, WithoutNetwork
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"

@@ -7,9 +7,9 @@ has each visual word, `model="video-features"` the mean of its clips' features.
 
 import numpy as np
 
+from experiments.beyond.common.baselines import WithoutNetwork
 from experiments.beyond.video.task import ASKED, LEAVES, words_of
 from experiments.beyond.video.visual_words import VisualWords
-from experiments.training.finetuning.one_shot_models import WithoutNetwork
 from official_bert.common.errors import UserError
 
 

@@ -11,7 +11,7 @@ glosses that share as many the first is chosen, the most frequent sense.
 import itertools
 import re
 
-from experiments.training.finetuning.one_shot_models import WithoutNetwork
+from experiments.beyond.common.baselines import WithoutNetwork
 from official_bert.common.errors import UserError
 
 _MARKED = re.compile(r'" [^"]+ "')  # the word in question, in its context

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.beyond.common.baselines import UNSAVED
 from experiments.beyond.common.task_words import words_in
 from experiments.beyond.common.words import WordTokenizer
 from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder
 from experiments.beyond.words.options import WordOptions
 from experiments.beyond.words.vectors import LEARNT_WIDTH, read_vectors, vectors_width
-from experiments.training.finetuning.one_shot_models import UNSAVED
 from experiments.training.settings.flops import LSTM_RATE, lstm_flops
 from experiments.training.settings.options import replaced
 from experiments.training.start.initial_state import BertSource

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.corpus.packed_files import open_bytes
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json, storage
 from experiments.tables.judging import measures
 from experiments.tables.judging.intervals import Run
 from experiments.tables.judging.results import Results
@@ -121,7 +121,7 @@ def _influence(unpacked: str, names, metric: str, folder: Path) -> np.ndarray | 
         if not (cell / RESULTS).exists():
             raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
     if not metric:
-        metric = storage.read_json(cells[0] / RESULTS, finite=False)["main_metric"]
+        metric = checked_json.read(cells[0] / RESULTS, finite=False)["main_metric"]
     return influence(cells[0], metric) if isinstance(names, str) else union(cells, metric)[1]
 
 

@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from experiments.tables.judging.results_json import inline, of_json, optional
 from experiments.tables.judging.verdicts import Verdict
 
@@ -271,4 +271,4 @@ def read(path: Path) -> Results:
     Raises:
       UserError: it is damaged, or not a table's.
     """
-    return of_json(Results, storage.read_json(path, finite=False), str(path))
+    return of_json(Results, checked_json.read(path, finite=False), str(path))

@@ -10,7 +10,7 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from experiments.tables.judging.results import Results
 from experiments.tables.judging.results_json import to_json
 from experiments.tables.judging.verdicts import Verdict
@@ -62,7 +62,7 @@ def write(results: Results, folder: str | Path) -> dict[str, str]:
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
     names = [folder / "plots" / f"{name}.svg" for name in drawings]
-    made_of = f"<!-- results.json {storage.write_json(paths['json'], to_json(results))} -->\n"
+    made_of = f"<!-- results.json {checked_json.write(paths['json'], to_json(results))} -->\n"
     files = {path: svg + made_of for path, svg in zip(names, drawings.values(), strict=True)}
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)

@@ -21,7 +21,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from data_prep.jobs import output_folder, storage
+from data_prep.jobs import checked_json, output_folder
 from data_prep.jobs.commands import end
 from data_prep.jobs.locks import exclusive, is_locked
 from experiments.tables.run.devices import available_gpus, worker_environment
@@ -56,12 +56,12 @@ def read_status(folder: Path) -> Status | None:
     """Return the status of a cell that has finished or failed; None for others."""
     path, failure = folder / RESULTS, folder / FAILURE
     if path.exists():
-        result = storage.read_json(path, finite=False)
+        result = checked_json.read(path, finite=False)
         for name in ("seconds", "ended"):
             field(result, name, (int, float), path)
         return Status(FINISHED, result=result, provenance=provenance.sessions(folder))
     if failure.exists():
-        return Status(FAILED, field(storage.read_json(failure), "reason", str, failure))
+        return Status(FAILED, field(checked_json.read(failure), "reason", str, failure))
     return None
 
 
@@ -233,7 +233,7 @@ def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Stat
         if not (folder / RESULTS).exists():  # runs write it themselves
             seconds = round(time.perf_counter() - started, 2)
             ended = {"seconds": seconds, "ended": round(time.time(), 2)}
-            storage.write_json(folder / RESULTS, result | ended)
+            checked_json.write(folder / RESULTS, result | ended)
         return read_status(folder)
     except UserError as error:
         return _failed(folder, str(error))
@@ -246,7 +246,7 @@ def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Stat
 
 
 def _failed(folder: Path, reason: str) -> Status:
-    storage.write_json(folder / FAILURE, {"reason": reason})
+    checked_json.write(folder / FAILURE, {"reason": reason})
     return Status(FAILED, reason)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import official_bert
-from data_prep.jobs import commands, storage
+from data_prep.jobs import checked_json, commands
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
@@ -103,7 +103,7 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
     for file in files:
         file.flush()
     names = list(map(_file_name, layers))
-    storage.write_json(folder / _CHECKSUMS, {name: crc32c_file(folder / name) for name in names})
+    checked_json.write(folder / _CHECKSUMS, {name: crc32c_file(folder / name) for name in names})
 
 
 def hidden_states(encoder, examples, windows, batch_size, progress, layers, make=None):
@@ -146,7 +146,7 @@ def _is_whole(folder, layers) -> bool:
     if not folder.is_dir():
         return False
     try:
-        checksums = storage.read_json(folder / _CHECKSUMS)
+        checksums = checked_json.read(folder / _CHECKSUMS)
         for name in map(_file_name, layers):
             if checksums.get(name) != crc32c_file(folder / name):
                 raise UserError(f"the checksum of {name} is wrong")

@@ -15,9 +15,6 @@ from official_bert.common.files import remove
 _STEPWISE = {"bilstm", "mean_pooling", "features", "freeze", "class_weights"}
 
 
-UNSAVED = "it was run with --config.save_model=false or with an ELMo, and left scores alone"
-
-
 class OneShotModel(initialization.ModelSource):
     """A kind of start with its own way to train.
 
@@ -112,12 +109,3 @@ def take_steps(steps: int, take, logged, log_every: int):
                 progress.advance(len(losses), 0, 0, 0, next(iter(means.values())))
                 progress.log(step, means)
                 losses = []
-
-
-class WithoutNetwork(OneShotModel):
-    """A rule, counts or a linear model: without a seed, it is run once and counts no FLOPs."""
-
-    repeats = False
-
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return 0.0

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.jobs.processes import available_cores
 from official_bert.common.json_files import field, list_of
 
@@ -66,7 +66,7 @@ def note(folder: Path, **more) -> str:
     before = sessions(folder)
     now = here() | more
     earlier = [one for one in before if not same(one, now)]
-    storage.write_json(Path(folder) / FILE, now | ({"earlier": earlier} if earlier else {}))
+    checked_json.write(Path(folder) / FILE, now | ({"earlier": earlier} if earlier else {}))
     return differences(before[-1], now) if before else ""
 
 
@@ -79,7 +79,7 @@ def sessions(folder: Path) -> list[dict]:
     path = Path(folder) / FILE
     if not path.exists():
         return []
-    last = storage.read_json(path)
+    last = checked_json.read(path)
     found = [*list_of({"earlier": last.pop("earlier", [])}, "earlier", dict, path), last]
     for one in found:
         for name in _KINDS.keys() & one.keys():

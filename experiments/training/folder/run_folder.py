@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from data_prep.jobs import commands, output_folder, storage
+from data_prep.jobs import checked_json, commands, output_folder
 from experiments.training.folder import provenance
 from experiments.training.settings.config_values import differences, from_dict, result_dict, to_dict
 from official_bert.common.errors import UserError
@@ -129,7 +129,7 @@ class RunFolder:
                 f"{to_dict(asked[missing[0]])}; leave it out, choose another --workdir or pass "
                 "--overwrite"
             )
-        stored = storage.read_json(self._results, finite=False)
+        stored = checked_json.read(self._results, finite=False)
         results = _with_paths(stored, lambda inside: str(self.path / inside))
         _with_paths(results, lambda path: self._check_there(path, check_model))
         return results
@@ -157,7 +157,7 @@ class RunFolder:
         if self.write:
             if self._lock:
                 self._lock.check()
-            storage.write_json(self.path / name, value)
+            checked_json.write(self.path / name, value)
 
     def write_versions(self, seed, devices):
         """Write versions.json (`provenance`), with seed and devices; print changes since the last
@@ -209,7 +209,7 @@ class RunFolder:
         """Return (configuration, its inputs) of an earlier run that began; None without one."""
         left = [name for name in NAMES if os.path.lexists(self.path / name)]
         if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
-            if CONFIG in left and not storage.is_written_here(self.path / CONFIG):
+            if CONFIG in left and not checked_json.is_ours(self.path / CONFIG):
                 raise UserError(f"{self.path / CONFIG} is not a run's; choose another --workdir")
             return None  # only the options of a run that was refused before it began
         stored = read_config(self.path, type(config), "choose another --workdir or --overwrite")

@@ -246,11 +246,8 @@ def all_equal(numbers):
 
 
 def _num_processes(strategy):
-    return getattr(strategy.extended, "_num_workers", 1) if _is_multi_worker(strategy) else 1
-
-
-def _is_multi_worker(strategy):
-    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    is_multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    return getattr(strategy.extended, "_num_workers", 1) if is_multi_worker else 1
 
 
 def _check_tf_config():

@@ -22,11 +22,6 @@ class Characters(NamedTuple):
     def take(self, indices) -> "Characters":
         return Characters(*(tf.gather(values, indices) for values in self))
 
-    def ends_of_rows(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return whether each character is the first, and whether it is the last, of its text."""
-        first = changes(self.rows, -1)
-        return first, tf.concat([first[1:], [True]], 0)[: tf.size(first)]
-
 
 def split_words(characters: Characters, kind):
     """Return the characters of words, the word of each, and the text of each word.

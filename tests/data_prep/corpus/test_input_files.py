@@ -8,7 +8,7 @@ import pytest
 from corpora import documents
 
 from data_prep.corpus.input_files import expand_inputs, places_of
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from official_bert.common.errors import UserError
 
 
@@ -38,11 +38,11 @@ def test_expand_inputs(tmp_path, monkeypatch):
     for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
         (Path("deep") / name).write_text("x\n")
     assert expand_inputs("deep") == expand_inputs("deep/") == ["deep/er/c.txt", "deep/wiki_00"]
-    storage.write_json("deep/report.json", {})
+    checked_json.write("deep/report.json", {})
     Path("deep/options.json").write_text("texts of a user\n")
     assert expand_inputs("deep/*") == ["deep/options.json", "deep/sentences.json", "deep/wiki_00"]
     os.remove("deep/options.json")
-    storage.write_json("deep/options.json", {})
+    checked_json.write("deep/options.json", {})
     assert expand_inputs(["deep/*.json", "deep/report.json"]) == [
         "deep/sentences.json",
         "deep/report.json",

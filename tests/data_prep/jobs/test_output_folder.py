@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from data_prep.jobs import storage
+from data_prep.jobs import checked_json
 from data_prep.jobs.locks import LOCK_FILE
 from data_prep.jobs.output_folder import claim_folder, earlier, locked
 from official_bert.common.errors import UserError
@@ -16,7 +16,7 @@ OPTIONS = {"length": 4, "files": ["a", "b"]}
 def test_what_an_earlier_run_left(tmp_path):
     path = str(tmp_path / "record.json")
     assert earlier(path, OPTIONS, "the corpus") is None
-    storage.write_json(path, {"options": OPTIONS, "done": 3})
+    checked_json.write(path, {"options": OPTIONS, "done": 3})
     assert earlier(path, OPTIONS, "the corpus", "options")["done"] == 3
     other = OPTIONS | {"files": ["a", "c"], "new": True}
     with pytest.raises(
@@ -52,7 +52,7 @@ def test_folders_are_begun_continued_and_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path / "out.~1~")) == [
         LOCK_FILE, "diary.txt", "options.json", "part"
     ]  # fmt: skip
-    assert storage.read_json(str(folder / "options.json"))["length"] == 5
+    assert checked_json.read(str(folder / "options.json"))["length"] == 5
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "diary.txt").write_text("mine")
     with pytest.raises(UserError, match="diary.txt is in the way: .* has no options.json"):

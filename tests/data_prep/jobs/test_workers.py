@@ -2,7 +2,7 @@
 
 import pytest
 
-from data_prep.jobs import storage, workers
+from data_prep.jobs import checked_json, storage, workers
 from official_bert.common.files import write_text
 
 
@@ -22,7 +22,7 @@ def test_used_up_files_go_when_the_summary_is_there(task, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(storage, "write_json", killed)
+        patch.setattr(checked_json, "write", killed)
         workers.run_task(double, task)
     assert storage.exists(task["part"])  # else the task could not be done again
 

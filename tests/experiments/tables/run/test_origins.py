@@ -59,7 +59,7 @@ def test_cells_keep_the_code_that_made_them_and_a_failed_one_that_goes_on_both(t
     assert grid.status("once").state == FAILED
     path = grid.folder("once")
     before = provenance.here() | {"code": "before"}
-    provenance.storage.write_json(path / provenance.FILE, before)
+    provenance.checked_json.write(path / provenance.FILE, before)
     grid.run(1, RUNNER)
     kept = read_status(path).provenance
     assert [one["code"] for one in kept] == ["before", provenance.code_stamp()]
