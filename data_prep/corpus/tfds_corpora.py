@@ -96,9 +96,10 @@ def _paragraphs(dataset: str, field: str, text: str, titles, counts, lost) -> It
     lines = [" ".join(line.split()) for line in text.split("\n")]
     counts["characters_read"] += sum(map(len, lines))
     if dataset == "wiki40b":
+        parts = _WIKI40B_MARKER.split(text)
         document = [
             paragraph
-            for kind, part in _wiki40b_parts(text)
+            for kind, part in zip(parts[1::2], parts[2::2], strict=True)
             if kind == "PARAGRAPH"
             for paragraph in part.split("_NEWLINE_")
         ]
@@ -117,11 +118,6 @@ def _paragraphs(dataset: str, field: str, text: str, titles, counts, lost) -> It
     document = [" ".join(paragraph.split()) for paragraph in document if paragraph.strip()]
     if document:
         yield document
-
-
-def _wiki40b_parts(text: str):
-    parts = _WIKI40B_MARKER.split(text)
-    return zip(parts[1::2], parts[2::2], strict=True)
 
 
 def _parse(name: str) -> tuple[str, str]:

@@ -26,8 +26,9 @@ def of_analysis(analysis: dict) -> list[str]:
 
 def scores(results: dict) -> list[tuple[str, str, str]]:
     """Return (name, score, score of the trivial baseline or "") of every score."""
+    baseline = results["baseline"]
     rows = [
-        (metric, f"{value:.4f}", _number(results["baseline"].get(metric)))
+        (metric, f"{value:.4f}", f"{baseline[metric]:.4f}" if metric in baseline else "")
         for metric, value in results["dev"].items()
     ]
     for name in ("dev_before_tuning", "dev_mismatched", "test"):
@@ -106,10 +107,6 @@ def _shown(value, longest=80) -> str:
         value = " / ".join(map(str, value))
     text = " ".join(str(value).split())
     return text if len(text) <= longest else text[: longest - 3] + "..."
-
-
-def _number(value) -> str:
-    return "" if value is None else f"{value:.4f}"
 
 
 def results_of(task, train, dev, scores) -> dict:

@@ -22,13 +22,14 @@ def lines(phases, objective: str = "") -> list[str]:
     for phase in phases:
         steps, length = phase.last - phase.first, phase.records.max_seq_length
         sequences = steps * phase.batch_size
-        tokens += sequences * length
+        read = sequences * length
+        tokens += read
         passes = sequences / phase.records.examples
         copies = (phase.records.manifest.get("options") or {}).get("dupe_factor") or 1
         of_text = f", {passes * copies:.1f} over the text" if copies > 1 else ""
         notes.append(
             f"{steps:,} steps of {phase.batch_size:,} sequences of {length} tokens: "
-            f"{_millions(sequences * length)} M tokens, {passes:.1f} passes over "
+            f"{read / 1e6:,.{1 if read >= 1e5 else 3}f} M tokens, {passes:.1f} passes over "
             f"{phase.records.examples:,} sequences{of_text}"
         )
     if curve := LOSSES.get(objective):
@@ -45,7 +46,3 @@ def lines(phases, objective: str = "") -> list[str]:
                 "--config.phases.0.num_train_steps= sets more steps"
             )
     return notes
-
-
-def _millions(tokens: int) -> str:
-    return f"{tokens / 1e6:,.{1 if tokens >= 1e5 else 3}f}"

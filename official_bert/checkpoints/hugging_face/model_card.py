@@ -77,7 +77,9 @@ def settings_of(folder: Path | str) -> dict[str, str]:
 def _data(settings: dict) -> str:
     task = settings.get("task") or {}
     lines = [f"Task: {task['name']}, as official-bert calls it"] if task.get("name") else []
-    lines += [f"{name}: {value}" for name, value in _shown_options(task.get("options"))]
+    options = task.get("options")
+    told = options.items() if isinstance(options, dict) else ()
+    lines += [f"{name}: {value}" for name, value in told if value and name != "labels"]
     if labels := settings.get("labels"):
         lines.append(f"labels: {', '.join(map(str, labels))}")
     if length := settings.get("max_seq_length"):
@@ -87,12 +89,6 @@ def _data(settings: dict) -> str:
             lines.append(f"{split} examples: {count:,}")
     bullets = "\n".join(f"- {plain(line)}" for line in lines)
     return f"## Data\n\n{bullets or 'The model folder does not name them.'}"
-
-
-def _shown_options(options) -> list[tuple]:
-    """Return the options of a task to tell, without empty ones and those told elsewhere."""
-    found = options.items() if isinstance(options, dict) else ()
-    return [(name, value) for name, value in found if value and name != "labels"]
 
 
 def _scores(results: dict) -> str:

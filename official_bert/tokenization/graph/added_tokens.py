@@ -130,25 +130,9 @@ class AddedTokens(tf.Module):
 
         Return their [begin, end), their tokens, and their [begin, end) without the blanks around.
         """
-        count, size = tf.size(begin), tf.size(points)
-        row = tf.gather(rows, begin)
-
-        def at(table, place, valid):
-            place = tf.clip_by_value(place, 0, size - 1)
-            return valid & (tf.gather(rows, place) == row) & (table(tf.gather(points, place)) == 1)
-
-        end = begin + length
-        before, behind = begin > 0, end < size
-        in_word = at(self._word, begin - 1, before) | at(self._word, end, behind)
-        fits = ~(tf.gather(self._single, token) & in_word)
-        # The begin and end of the blanks beside a match.
-        filled = tf.cast(tf.where(self._blank(points) != 1)[:, 0], tf.int32)
-        first = tf.cast(tf.where(changes(rows, filling=-1))[:, 0], tf.int32)
-        of_row = tf.searchsorted(first, begin, side="right")
-        last_filled = tf.gather(tf.concat([[-1], filled], 0), tf.searchsorted(filled, begin))
-        left = tf.maximum(last_filled + 1, tf.gather(first, of_row - 1))
-        next_filled = tf.gather(tf.concat([filled, [size]], 0), tf.searchsorted(filled, end))
-        right = tf.minimum(next_filled, tf.gather(tf.concat([first, [size]], 0), of_row))
+        count, end = tf.size(begin), begin + length
+        fits = ~(tf.gather(self._single, token) & self._is_in_word(points, rows, begin, end))
+        left, right = self._with_blanks(points, rows, begin, end)
         left = tf.where(tf.gather(self._left, token), left, begin)
         right = tf.where(tf.gather(self._right, token), right, end)
 
@@ -173,3 +157,25 @@ class AddedTokens(tf.Module):
         columns = (from_, right, token, begin, end)
         from_, right, token, *own = (tf.boolean_mask(x, counts) for x in columns)
         return from_, right, token, own
+
+    def _is_in_word(self, points, rows, begin, end):
+        """Return whether a character of a word touches each match [begin, end), bool [M]."""
+        size, row = tf.size(points), tf.gather(rows, begin)
+
+        def is_of_word(place, valid):
+            place = tf.clip_by_value(place, 0, size - 1)
+            is_word = self._word(tf.gather(points, place)) == 1
+            return valid & (tf.gather(rows, place) == row) & is_word
+
+        return is_of_word(begin - 1, begin > 0) | is_of_word(end, end < size)
+
+    def _with_blanks(self, points, rows, begin, end):
+        """Return the begins and ends of matches together with the blanks beside them."""
+        size = tf.size(points)
+        filled = tf.cast(tf.where(self._blank(points) != 1)[:, 0], tf.int32)
+        first = tf.cast(tf.where(changes(rows, filling=-1))[:, 0], tf.int32)
+        of_row = tf.searchsorted(first, begin, side="right")
+        last_filled = tf.gather(tf.concat([[-1], filled], 0), tf.searchsorted(filled, begin))
+        left = tf.maximum(last_filled + 1, tf.gather(first, of_row - 1))
+        next_filled = tf.gather(tf.concat([filled, [size]], 0), tf.searchsorted(filled, end))
+        return left, tf.minimum(next_filled, tf.gather(tf.concat([first, [size]], 0), of_row))

@@ -134,6 +134,7 @@ def _blanks_go(contents) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _step(written: str) -> Step:
+    """Return the tables of normalizers that one step holds, as JSON, which a cache can look up."""
     described = json.loads(written)
     sequence = {"type": "Sequence", "normalizers": described}
     form = described[-1]["type"]

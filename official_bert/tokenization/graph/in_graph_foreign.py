@@ -90,8 +90,8 @@ class InGraphWordPieces(TextsToPieces):
         unseen, is_control = ord(_STAND_INS[-1]), values < len(_STAND_INS) - 1
         is_stand_in = (values >= ord(_STAND_INS[0])) & (values <= unseen)
         values = tf.where(is_added | is_stand_in, unseen, values)
-        safe = points.with_values(tf.where(is_control, values + ord(_STAND_INS[0]), values))
-        return safe, tf.reduce_any(points.with_values(is_added), axis=1)
+        safe = points.partnervalues(tf.where(is_control, values + ord(_STAND_INS[0]), values))
+        return safe, tf.reduce_any(points.partnervalues(is_added), axis=1)
 
 
 def words_of(texts, added, steps, kind):
@@ -154,49 +154,46 @@ class Normalizer(tf.Module):
         """Apply canonical composition: a starter joins what follows where both have a
         composition."""
 
-        def step(points, rows, counted, going):
-            del going
-            size = tf.size(points)
-            order = self._order(points)
-            index = tf.range(size)
-            is_starter = (order == 0) | changes(rows, filling=-1)
-            starter = tf.cumsum(tf.cast(is_starter, tf.int32)) - 1
-            place = tf.cast(tf.where(is_starter)[:, 0], tf.int32)
-            own = tf.gather(place, starter)
-            # A starter may join the starter right before it; a mark may join its starter.
-            with_ = tf.where(is_starter, tf.gather(place, tf.maximum(starter - 1, 0)), own)
-            key = tf.cast(tf.gather(points, with_), tf.int64) * (1 << 21)
-            key += tf.cast(points, tf.int64)
-            slot = tf.searchsorted(self._keys, key)
-            known = tf.gather(self._keys, slot) == key
-            before = tf.concat([[0], order[:-1]], 0)[:size]
-            unblocked = tf.where(
-                is_starter, index - with_ == 1, (index - with_ == 1) | (before < order)
-            )
-            joins = known & unblocked & (with_ < index)
-            joins &= tf.gather(rows, with_) == rows
-            # Each starter takes in one character at a time, and none while it joins the one before.
-            first = tf.math.unsorted_segment_min(tf.where(joins, index, size), with_, size)
-            joins &= tf.gather(first, with_) == index
-            run = tf.cumsum(tf.cast(~(joins & is_starter), tf.int32))
-            begun = tf.math.segment_min(index, run)
-            joins &= ~is_starter | ((index - tf.gather(begun, run)) % 2 == 1)
-            taken = tf.gather(joins & is_starter, with_)
-            joins &= is_starter | ~taken
-            at = tf.boolean_mask(with_, joins)
-            new = tf.boolean_mask(tf.gather(self._composed, slot), joins)
-            points = tf.tensor_scatter_nd_update(points, at[:, None], new)
-            taken_in = tf.boolean_mask(counted, joins)
-            counted = tf.tensor_scatter_nd_add(counted, at[:, None], taken_in)
-            stays = tf.where(~joins)[:, 0]
-            kept = [tf.gather(x, stays) for x in (points, rows, counted)]
-            return *kept, tf.reduce_any(joins)
-
         any_size = tf.TensorShape([None])
         *columns, _ = tf.while_loop(
             lambda *state: state[-1],
-            step,
+            self._compose_once,
             (points, rows, counted, tf.size(points) > 1),
             shape_invariants=(any_size,) * 3 + (tf.TensorShape([]),),
         )
         return columns
+
+    def _compose_once(self, points, rows, counted, _):
+        """Let each starter take in one character; return also whether any did."""
+        size = tf.size(points)
+        order = self._order(points)
+        index = tf.range(size)
+        is_starter = (order == 0) | changes(rows, filling=-1)
+        starter = tf.cumsum(tf.cast(is_starter, tf.int32)) - 1
+        place = tf.cast(tf.where(is_starter)[:, 0], tf.int32)
+        # A starter may join the starter right before it; a mark may join its starter.
+        partner = tf.gather(place, tf.where(is_starter, tf.maximum(starter - 1, 0), starter))
+        key = tf.cast(tf.gather(points, partner), tf.int64) * (1 << 21)
+        key += tf.cast(points, tf.int64)
+        slot = tf.searchsorted(self._keys, key)
+        known = tf.gather(self._keys, slot) == key
+        before = tf.concat([[0], order[:-1]], 0)[:size]
+        unblocked = (index - partner == 1) | (~is_starter & (before < order))
+        joins = known & unblocked & (partner < index)
+        joins &= tf.gather(rows, partner) == rows
+        # Each starter takes in one character at a time, and none while it joins the one before.
+        first = tf.math.unsorted_segment_min(tf.where(joins, index, size), partner, size)
+        joins &= tf.gather(first, partner) == index
+        run = tf.cumsum(tf.cast(~(joins & is_starter), tf.int32))
+        begun = tf.math.segment_min(index, run)
+        joins &= ~is_starter | ((index - tf.gather(begun, run)) % 2 == 1)
+        taken = tf.gather(joins & is_starter, partner)
+        joins &= is_starter | ~taken
+        at = tf.boolean_mask(partner, joins)
+        new = tf.boolean_mask(tf.gather(self._composed, slot), joins)
+        points = tf.tensor_scatter_nd_update(points, at[:, None], new)
+        taken_in = tf.boolean_mask(counted, joins)
+        counted = tf.tensor_scatter_nd_add(counted, at[:, None], taken_in)
+        stays = tf.where(~joins)[:, 0]
+        kept = [tf.gather(x, stays) for x in (points, rows, counted)]
+        return *kept, tf.reduce_any(joins)
