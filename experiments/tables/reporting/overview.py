@@ -50,7 +50,7 @@ def _rows(runs: list[Results]) -> list[list[str]]:
         one = next(found[name] for found in verdicts if name in found)
         whose = "ours" if one.claim.own else "the paper's" if runs[0].paper else "its paper's"
         cells = [_cell(found.get(name)) for found in verdicts]
-        rows.append([wording.claim(one), whose, *cells])
+        rows.append([wording.claim_text(one), whose, *cells])
     return rows
 
 
@@ -59,7 +59,7 @@ def _cell(verdict: Verdict | None) -> str:
         return "not asked"
     mean = verdict.mean_effect
     effect = f", {number_words.interval(mean, 1)}" if mean else ""
-    return f"**{wording.of_claim(verdict)}**{wording.dependence(verdict)}{effect}"
+    return f"**{wording.outcome(verdict)}**{wording.dependence(verdict)}{effect}"
 
 
 def _count(tables) -> list[str]:
@@ -85,7 +85,8 @@ def _count(tables) -> list[str]:
     ]
     if lost:
         paragraphs += ["", "Decided, but not after that correction:", ""]
-        paragraphs += [f"- {where[id(v)]}, {wording.of_claim(v)}: {wording.claim(v)}" for v in lost]
+        for v in lost:
+            paragraphs.append(f"- {where[id(v)]}, {wording.outcome(v)}: {wording.claim_text(v)}")
     return paragraphs
 
 

@@ -25,14 +25,14 @@ FILES = ("results.json", "report.html", "report.md", "plots", "constraints.txt")
 TEMPLATE = Path(__file__).with_name("report_template.html")
 CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open", "open": "open"}
 _VERDICT = re.compile(f"<strong>({'|'.join(CLASSES)})\\b")
-OURS = (
+SCORES_LEGEND = (
     "Ours: mean \N{PLUS-MINUS SIGN} standard deviation (number of runs); "
     f"{tables.BASELINE_MARK}: not clearly above the trivial baseline; {tables.BELOW_MARK}: below "
     "it; "
     f"{tables.MASKS_MARK}: a loss in predicting other pieces than the first row's, not to be "
     "compared with it."
 )
-KEY = (
+CLAIMS_LEGEND = (
     "An effect is a difference of means, counted in the direction that the comparison names: above "
     "0 its first row is better. p is of the effect's being the claim's bound, or, where it is "
     'refuted, of its being as large as the claim needs. An interval that says "examples only" is '
@@ -53,11 +53,11 @@ def write(results: Results, folder: str | Path) -> dict[str, str]:
     Args:
       folder: of a table, locked by the command; earlier files in it are replaced.
     """
-    from experiments.tables.reporting import plots
+    from experiments.tables.reporting import forest_plots, plots
 
     folder = Path(folder)
-    figures = plots.beside_the_paper(results) | plots.figures(results)
-    drawings = {name: svg for name, (_, svg) in figures.items()} | plots.forests(results)
+    figures = forest_plots.beside_the_paper(results) | plots.figures(results)
+    drawings = {name: svg for name, (_, svg) in figures.items()} | forest_plots.of_claims(results)
     text = markdown(results, {name: caption for name, (caption, _) in figures.items()})
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
@@ -102,12 +102,12 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
         lines += [f"**{line}**", ""]
     if results.verdicts:
         lines += ["\n\n".join(wording.summarize(results)), ""]
-    lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
+    lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", SCORES_LEGEND, ""]
     missing = wording.holes(results)
     if missing:
         lines += ["Holes:", "", *_list(missing), ""]
     if results.verdicts:
-        lines += ["## Claims", "", *markdown_table(tables.claims(results)), "", KEY, ""]
+        lines += ["## Claims", "", *markdown_table(tables.claims(results)), "", CLAIMS_LEGEND, ""]
     for number, verdict in enumerate(results.verdicts, 1):
         lines += _claim(number, verdict)
     differences = tables.differences(results)
@@ -152,8 +152,8 @@ def _where(verdict: Verdict) -> str:
 
 def _claim(number: int, verdict: Verdict) -> list[str]:
     """Return a claim with its verdict, its drawing and its comparisons."""
-    lines = [f"### {number}. {wording.claim(verdict)}.", ""]
-    outcome = f"**{wording.of_claim(verdict)}**{_where(verdict)}{wording.dependence(verdict)}"
+    lines = [f"### {number}. {wording.claim_text(verdict)}.", ""]
+    outcome = f"**{wording.outcome(verdict)}**{_where(verdict)}{wording.dependence(verdict)}"
     if mean := verdict.mean_effect:
         outcome += f"; mean effect over its tested columns {number_words.interval(mean)}"
     lines += [outcome, ""]
@@ -180,14 +180,14 @@ def text(results: Results, folder: str | Path = "") -> str:
             lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
     lines += [
         "",
-        f"{OURS} Lines of differences: ours (the paper's). Behind a claim stand its comparisons: "
-        "the effect, above 0 where the first row is better, and its 95 % interval.",
+        f"{SCORES_LEGEND} Lines of differences: ours (the paper's). Behind a claim stand its "
+        "comparisons: the effect, above 0 where the first row is better, and its 95 % interval.",
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results.verdicts:
-        line = f"{wording.claim(verdict)}{_where(verdict)}"
+        line = f"{wording.claim_text(verdict)}{_where(verdict)}"
         lines.append(f"{wording.SHORT[verdict.verdict].upper():<26} {line}")
-        lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict.findings]
+        lines += [f"{'':<26}   {wording.finding_text(f)}" for f in verdict.findings]
     for export in results.exports:
         lines += ["", "The exported classifier's answers:"]
         lines += [

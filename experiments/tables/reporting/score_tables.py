@@ -8,7 +8,6 @@ from experiments.tables.judging.verdicts import Finding, Verdict
 from experiments.tables.planning.claims import NOT_DECIDED, NOT_TESTED
 from experiments.tables.reporting import number_words, wording
 from experiments.tables.reporting.number_words import interval, number, signed
-from experiments.tables.reporting.wording import SHORT, claim, comparison
 from experiments.training.pretraining.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
@@ -82,8 +81,8 @@ def claims(results: Results) -> list[list[str]]:
     rows = [["", "claim", "whose", "verdict", "mean effect [95 %]"]]
     paper = "the paper's" if results.paper else ""
     for index, verdict in enumerate(results.verdicts, 1):
-        text, whose = claim(verdict), "ours" if verdict.claim.own else paper
-        outcome = f"**{wording.of_claim(verdict)}**{wording.dependence(verdict)}"
+        text, whose = wording.claim_text(verdict), "ours" if verdict.claim.own else paper
+        outcome = f"**{wording.outcome(verdict)}**{wording.dependence(verdict)}"
         tested = [f for f in verdict.findings if f.verdict != NOT_TESTED]
         if len(tested) < len(verdict.findings) and not verdict.extent:
             outcome += f", {len(tested)} of {len(verdict.findings)} comparisons tested"
@@ -107,7 +106,8 @@ def findings(verdict: Verdict) -> list[list[str]]:
             _optional(f.detectable, number),
             _optional(wording.p_of(f), lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"),
         ]
-        rows.append([comparison(f.comparison), *numbers, f"{SHORT[f.verdict]}: {f.reason}"])
+        verdict_text = f"{wording.SHORT[f.verdict]}: {f.reason}"
+        rows.append([wording.comparison_text(f.comparison), *numbers, verdict_text])
     return _without_empty_columns(rows)
 
 

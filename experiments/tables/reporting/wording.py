@@ -43,7 +43,7 @@ def summarize(results: Results) -> list[str]:
     }
     tallies = {name: join(_counts(drop_implied(group))) for name, group in groups.items() if group}
     lines = [" ".join(f"{name}: {tally}." for name, tally in tallies.items())]
-    findings = comparisons(planned)
+    findings = distinct_findings(planned)
     sized = [f.size_agrees for f in findings if f.size_agrees is not None]
     if sized:
         lines.append(
@@ -68,10 +68,10 @@ def list_outcomes(results: Results) -> list[str]:
     planned, _ = split_exploratory(results.verdicts)
     reproduced = [v for v in planned if v.verdict == REPRODUCED]
     others = [v for v in results.verdicts if v not in reproduced]
-    others = [f"{claim(v)} ({of_claim(v)})" for v in others]
+    others = [f"{claim_text(v)} ({outcome(v)})" for v in others]
     number = f"{len(drop_implied(reproduced))} of {count(len(drop_implied(planned)), 'claim')}"
     return [
-        f"Reproduced, {number}: {'; '.join(map(claim, reproduced)) or 'none'}.",
+        f"Reproduced, {number}: {'; '.join(map(claim_text, reproduced)) or 'none'}.",
         f"The others: {'; '.join(others) or 'none'}.",
     ]
 
@@ -89,7 +89,7 @@ def p_of(finding: Finding) -> float | None:
     return finding.refutation if finding.verdict == NOT_REPRODUCED else finding.p
 
 
-def of_claim(verdict: Verdict) -> str:
+def outcome(verdict: Verdict) -> str:
     """Return "reproduced", "reproduced on 1 of 4 tasks" or "open"."""
     if not verdict.extent:
         return SHORT[verdict.verdict]
@@ -103,7 +103,7 @@ def dependence(verdict: Verdict) -> str:
     return f", depends on the method (not by {join(methods)})" if methods else ""
 
 
-def claim(verdict: Verdict) -> str:
+def claim_text(verdict: Verdict) -> str:
     """Return the text of a claim, marked where it is exploratory."""
     return verdict.claim.text.rstrip(".") + " (exploratory)" * verdict.claim.exploratory
 
@@ -192,18 +192,18 @@ def holes(results: Results) -> list[str]:
     ]
 
 
-def comparisons(verdicts: list[Verdict]) -> list[Finding]:
+def distinct_findings(verdicts: list[Verdict]) -> list[Finding]:
     """Return the findings of claims, each comparison once."""
     found = (finding for verdict in verdicts for finding in verdict.findings)
-    return list({comparison(f.comparison): f for f in found}.values())
+    return list({comparison_text(f.comparison): f for f in found}.values())
 
 
-def comparison(asked: Comparison) -> str:
+def comparison_text(asked: Comparison) -> str:
     way = f", share of the way from {asked.worse} to {asked.whole}"
     return f"{asked.column}: {asked.better}" + (way if asked.whole else f" less {asked.worse}")
 
 
-def finding(finding: Finding) -> str:
+def finding_text(finding: Finding) -> str:
     """Return "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
-    shown = f"{comparison(finding.comparison)} {interval(finding.effect)}".rstrip()
+    shown = f"{comparison_text(finding.comparison)} {interval(finding.effect)}".rstrip()
     return f"{shown}: {finding.reason}"

@@ -132,7 +132,7 @@ class WordPieces(tf.Module):
     def __call__(self, words, unknown=False):
         """Cut words, given as code points [W, (characters)].
 
-        Return of each piece its id, its word and its number of characters, int32 [P]. `unknown`
+        Return the id, the word and the number of characters of each piece, int32 [P]. `unknown`
         marks words that are not text.
         """
         noise = "x" * (self._most_bytes + 1)  # too long for FastWordpieceTokenizer

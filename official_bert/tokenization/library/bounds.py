@@ -1,4 +1,4 @@
-"""Limits for a stranger's `tokenizer.json`, of which a few kB could ask for all time and memory."""
+"""Limits for a stranger's `tokenizer.json`: else a few kB could take all time and memory."""
 
 import base64
 import binascii

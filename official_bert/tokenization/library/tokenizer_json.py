@@ -50,8 +50,8 @@ def library(contents: dict[str, Any], where: str):
     """Return the `tokenizers.Tokenizer` of contents, and the complete contents that it writes.
 
     Raises:
-      UserError: it does not know them, would draw its pieces at random, or gives an added token
-        another id.
+      UserError: the library does not know them, would draw pieces at random, or gives an added
+        token another id.
     """
     check(contents, where)
     import tokenizers

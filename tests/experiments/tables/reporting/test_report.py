@@ -27,6 +27,7 @@ from experiments.tables.planning.claims import (
 )
 from experiments.tables.reporting import (
     assemble,
+    forest_plots,
     implied_claims,
     number_words,
     overview,
@@ -86,11 +87,11 @@ def test_every_table_is_here():
 @pytest.mark.parametrize("folder", TABLES, ids=name_of)
 def test_committed_reports_are_made_again_to_the_byte(folder):
     table = read(folder)
-    figures = plots.beside_the_paper(table) | plots.figures(table)
+    figures = forest_plots.beside_the_paper(table) | plots.figures(table)
     captions = {name: caption for name, (caption, _) in figures.items()}
     assert report.markdown(table, captions) == (folder / "report.md").read_text()
     drawn = {path.stem: path.read_text() for path in (folder / "plots").glob("*.svg")}
-    assert drawn.keys() == figures.keys() | plots.forests(table).keys()
+    assert drawn.keys() == figures.keys() | forest_plots.of_claims(table).keys()
     made_of = json.loads((folder / "results.json").read_text())["checksum"]
     assert checksums.crc32c_json(to_json(table)) == made_of
     for name, svg in drawn.items():

@@ -48,7 +48,7 @@ def test_a_score_below_the_baseline_is_marked_so(mean, above, lower_is_better, m
     for baselines, expected in (({"QNLI": 0.5}, mark), ({}, "")):
         known = replace(table, baselines=baselines)
         assert score_tables._beside_baseline(cell, column, known) == expected
-    assert f"{score_tables.BELOW_MARK}: below" in report.OURS
+    assert f"{score_tables.BELOW_MARK}: below" in report.SCORES_LEGEND
 
 
 def test_an_interval_of_a_single_run_is_that_of_its_examples():
