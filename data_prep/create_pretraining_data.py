@@ -189,6 +189,7 @@ def _write_splits(store, options, vocab_path, workers):
 
 
 def _write_split(store, split, options, vocab_path, work, folder, workers) -> dict:
+    """Make the records of a split, step by step; return their manifest."""
     vocab_size = store.manifest["vocab_size"]
     tasks = rows.rows_tasks(store, split, options, vocab_path, work)
     counts = workers.run(rows.make_rows, tasks, f"{split}: pairs and masks")
@@ -196,43 +197,48 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
     if joins := shards.join_tasks(files, split, options, vocab_size, work):
         joined = workers.run(shards.join, joins, f"{split}: joined blocks")
         files = shards.row_files(joins, joined)
+
     storage.make_folder(folder)
     tasks = shards.shard_tasks(files, split, options, vocab_size, folder)
     written = workers.run(shards.write_shards, tasks, f"{split}: shuffled shards")
+    manifest = _manifest(store, split, options, counts, written)
+    storage.copy_file(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
+    checked_json.write(os.path.join(folder, "manifest.json"), manifest)
+    return manifest
+
+
+def _manifest(store, split, options, counts, written) -> dict:
+    """Describe the records of a split; `counts`: of `make_rows`, `written`: of `write_shards`."""
+    numbers = {
+        "examples": sum(count["rows"] for count in counts),
+        "random_next": sum(count["random_next"] for count in counts),
+        "tokens": sum(count["tokens"] for count in counts),
+        "predictions": sum(count["predictions"] for count in counts),
+        "cut_tokens": sum(count.get("cut_tokens", 0) for count in counts),
+    }
+    for name in ("documents", "sentences", "tokens"):
+        numbers[f"corpus_{name}"] = sum(block[name] for block in store.blocks(split))
+    numbers["invalid_utf8"] = store.manifest["invalid_utf8"]
+    numbers["corpus_unknown_share"] = round(store.unknown / max(1, store.tokens), 6)
     manifest = {
         "format": "official_bert pre-training records, version 1",
         "split": split,
         "options": options,
         "max_seq_length": options["max_seq_length"],
         "max_predictions_per_seq": options["max_predictions_per_seq"],
-        "vocab_size": vocab_size,
+        "vocab_size": store.manifest["vocab_size"],
         "vocab_sha256": options["vocab_sha256"],
         "dynamic_masking": options["dynamic_masking"],
         "compression": options["compression"],
         "seed": options["random_seed"],
-        "counts": {
-            "examples": sum(count["rows"] for count in counts),
-            "random_next": sum(count["random_next"] for count in counts),
-            "tokens": sum(count["tokens"] for count in counts),
-            "predictions": sum(count["predictions"] for count in counts),
-            "cut_tokens": sum(count.get("cut_tokens", 0) for count in counts),
-        }
-        | {
-            f"corpus_{name}": sum(block[name] for block in store.blocks(split))
-            for name in ("documents", "sentences", "tokens")
-        }
-        | {"invalid_utf8": store.manifest["invalid_utf8"]}
-        | {"corpus_unknown_share": round(store.unknown / max(1, store.tokens), 6)},
+        "counts": numbers,
         "shards": [shard for task in written for shard in task["shards"]],
     }
     if not options["dynamic_masking"]:
-        numbers = manifest["counts"]
         manifest["masked_lm_share"] = {
             "asked_for": options["masked_lm_prob"],
             "reached": round(numbers["predictions"] / max(1, numbers["tokens"]), 6),
         }
-    storage.copy_file(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
-    checked_json.write(os.path.join(folder, "manifest.json"), manifest)
     return manifest
 
 

@@ -255,14 +255,7 @@ class TextClassification(SplitTask, SequenceClassification):
         if len(values) > 1:
             names = self.needed
         if several and (len(values) > 1 or self._are_vectors(table)):
-            bits = _bits(parts)
-            if bits is None:
-                raise UserError(
-                    f"{where}: {self.label_column} is {shorten(parts)}, expected 0 or 1"
-                )
-            if len(bits) != len(names):
-                raise UserError(f"{where}: {self._vector(bits, names)}")
-            return tuple(name for name, bit in zip(names, bits, strict=True) if bit)
+            return self._marked(parts, names, where)
         texts = [text for part in parts if (text := str(part).strip())]
         labels = tuple(_named(text, names) for text in texts)
         if _UNKNOWN in labels and _UNKNOWN not in names and (names or not needed):
@@ -284,6 +277,15 @@ class TextClassification(SplitTask, SequenceClassification):
         if not labels:
             raise UserError(f"{where}: {self.label_column} is empty; fill it or leave the row out")
         return labels[0]
+
+    def _marked(self, parts: list, names, where: str) -> tuple[str, ...]:
+        """Return the names of the labels that a vector of 0 and 1 marks."""
+        bits = _bits(parts)
+        if bits is None:
+            raise UserError(f"{where}: {self.label_column} is {shorten(parts)}, expected 0 or 1")
+        if len(bits) != len(names):
+            raise UserError(f"{where}: {self._vector(bits, names)}")
+        return tuple(name for name, bit in zip(names, bits, strict=True) if bit)
 
     def _parts(self, row: dict, where: str) -> list:
         """Return a row's entries in place of labels, one by one."""

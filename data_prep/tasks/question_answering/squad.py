@@ -136,24 +136,7 @@ class Squad(HoldingOut, TfdsTask):
                 f"{source}; they are numbered (ID#2)"
             )
         if split == "train":
-            if self.version == "1.1":
-                answerable = [example for example in examples if example.answers]
-                notes["unanswerable_left_out"] = len(examples) - len(answerable)
-                examples = answerable
-            unfound = [e for e in examples if e.answers and find_answer(e) is None]
-            notes["answers_not_found"] = len(unfound)
-            if unfound:
-                left_out = {example.id for example in unfound}
-                texts = [(e.answers[0].strip().lower(), e.context.lower()) for e in unfound]
-                in_case = sum(bool(answer) and answer in context for answer, context in texts)
-                hint = f" ({in_case} of them would be in another case; write them as there)"
-                examples = [example for example in examples if example.id not in left_out]
-                self._say(
-                    f"{len(unfound)} training questions left out, whose answer is not in the "
-                    f"paragraph; the first: question {unfound[0].id}, "
-                    f"{shorten(unfound[0].answers[0], 40)} stated at {unfound[0].answer_start}, "
-                    "found nowhere" + hint * bool(in_case)
-                )
+            examples = self._with_answers(examples, notes)
         elif self.context == "answer_sentence":
             # They get the sentence at the place that the file states.
             unfound = [e for e in examples if e.answers and find_answer(e) is None]
@@ -170,6 +153,27 @@ class Squad(HoldingOut, TfdsTask):
         ):
             raise UserError(f"{source}: no question with an answer")
         return examples
+
+    def _with_answers(self, examples: list[SquadExample], notes: dict) -> list[SquadExample]:
+        """Return the questions to train on; those that are left out are counted in `notes`."""
+        if self.version == "1.1":
+            answerable = [example for example in examples if example.answers]
+            notes["unanswerable_left_out"] = len(examples) - len(answerable)
+            examples = answerable
+        unfound = [e for e in examples if e.answers and find_answer(e) is None]
+        notes["answers_not_found"] = len(unfound)
+        if not unfound:
+            return examples
+        texts = [(e.answers[0].strip().lower(), e.context.lower()) for e in unfound]
+        in_case = sum(bool(answer) and answer in context for answer, context in texts)
+        hint = f" ({in_case} of them would be in another case; write them as there)"
+        self._say(
+            f"{len(unfound)} training questions left out, whose answer is not in the paragraph; "
+            f"the first: question {unfound[0].id}, {shorten(unfound[0].answers[0], 40)} stated at "
+            f"{unfound[0].answer_start}, found nowhere" + hint * bool(in_case)
+        )
+        left_out = {example.id for example in unfound}
+        return [example for example in examples if example.id not in left_out]
 
     def example(self, fields: dict) -> SquadExample:
         return SquadExample(str(fields.get("id", "")), fields["question"], fields["context"])
