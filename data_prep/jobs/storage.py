@@ -27,7 +27,7 @@ from official_bert.common.files import atomic_write
 from official_bert.common.outside_files import open_file
 from official_bert.common.paths import is_remote
 
-# What to install for a kind of remote path.
+# Extras to install, by kind of remote path.
 _EXTRAS = {
     "gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3",
     "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure", "hdfs": "hdfs",

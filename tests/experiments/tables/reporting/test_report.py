@@ -382,9 +382,9 @@ def test_the_p_of_a_refutation_is_the_refutations(squad):
     assert wording.p_of(refuted) == 0.01
     assert wording.p_of(replace(refuted, verdict=REPRODUCED)) == 0.4
     claim = Claim("NSP", "", "", (asked,))
-    assert report._deciding(Verdict(claim, NOT_REPRODUCED, (refuted,), None, ())) == 0.01
+    assert overview._deciding(Verdict(claim, NOT_REPRODUCED, (refuted,), None, ())) == 0.01
     shown = Finding(asked, REPRODUCED, "", p=0.03, refutation=1.0)
-    assert report._deciding(Verdict(claim, PARTLY, (shown,), None, ())) == 0.03
+    assert overview._deciding(Verdict(claim, PARTLY, (shown,), None, ())) == 0.03
 
 
 def test_further_claims_of_a_configuration_are_exploratory(squad):
