@@ -123,8 +123,8 @@ class Classification(FileTask):
         return found
 
     def _mistakes(self, examples, predictions, number: int) -> list[dict]:
-        ranked = []
-        for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+        found = []
+        for example, prediction in zip(examples, predictions, strict=True):
             if self.problem == "regression":
                 answer, size = prediction["value"], abs(prediction["value"] - example.label)
             elif self.problem == "multi_label":
@@ -138,12 +138,12 @@ class Classification(FileTask):
                 answer, size = prediction["label"], max(prediction["probabilities"])
                 if answer == example.label:
                     continue
-            ranked.append((-size, index, answer))
-        kept = sorted(ranked, key=lambda entry: entry[:2])[:number]
-        size = "error" if self.problem == "regression" else "confidence"
+            found.append((size, example, answer))
+        found.sort(key=lambda mistake: -mistake[0])
+        name = "error" if self.problem == "regression" else "confidence"
         return [
-            {"id": examples[index].id, **self._told(examples[index], answer), size: -negative}
-            for negative, index, answer in kept
+            {"id": example.id, **self._told(example, answer), name: size}
+            for size, example, answer in found[:number]
         ]
 
     def _told(self, example, answer) -> dict:

@@ -65,12 +65,12 @@ class TokenLines:
             words += f", {self._layout.column.name}: column {self._tag + 1}"
         counts = {"comments": self._comments, "ranges and empty nodes": self._skipped}
         words += "".join(f", {count} {what} left out" for what, count in counts.items() if count)
-        return f"{self.name}: a token a line, {self._columns} columns; {words}"
+        return f"{self.name}: a token a line, {self._num_columns} columns; {words}"
 
     def has_tags(self) -> bool:
         """Return whether a token has a tag, in the column that the user gave or in the last."""
         given = self._layout.tag_column
-        last = self._columns - 1
+        last = self._num_columns - 1
         place = self._place(given, "tag_column", last) if last > self._word else last
         tokens = (number for document in self.documents for s in document for number, *_ in s)
         return place != self._word and any(self._fields[n][place] not in _NO_TAG for n in tokens)
@@ -93,7 +93,7 @@ class TokenLines:
             if not self.lines[number - 1].startswith("#") and fields[0] != "-DOCSTART-"
         } or dict(self._fields)
         first = next(iter(tokens), 0)
-        self._columns = len(tokens[first]) if tokens else 0
+        self._num_columns = len(tokens[first]) if tokens else 0
         self._header = first if tokens and is_header(tokens[first]) else 0
         names = tokens.pop(self._header, [])
         if names and names[0].lower().startswith("sentence"):
@@ -103,14 +103,16 @@ class TokenLines:
             )
         self._numbered = self._counts_tokens(tokens) and not self._ends_with_tags(tokens)
         self._word = self._place(self._layout.word_column, "word_column", int(self._numbered))
-        rows = [f for f in tokens.values() if self._is_token(f) and len(f) == self._columns]
+        rows = [f for f in tokens.values() if self._is_token(f) and len(f) == self._num_columns]
         kinds = self._kinds_of_places(rows)
         self._tag = -1
         if self._tagged:
             self._tag = self._place(self._layout.tag_column, "tag_column", None)
             if self._tag is None:
                 self._tag = self._find_tag(kinds)
-        self._tags = [self._tag] if self._tagged else list(kinds)  # they tell a word from a comment
+        self._tag_places = (
+            [self._tag] if self._tagged else list(kinds)
+        )  # they tell a word from a comment
 
     def _counts_tokens(self, tokens: dict) -> bool:
         """Return whether the first column counts the tokens of each sentence, from 0 or 1."""
@@ -131,18 +133,18 @@ class TokenLines:
         is_tag = self._layout.column.is_tag
         tags = self._tagged or self._layout.column.name != "part_of_speech"
         good = sum(is_tag(fields[-1]) for fields in tokens.values())
-        return self._columns == 2 and tags and 2 * good > len(tokens)
+        return self._num_columns == 2 and tags and 2 * good > len(tokens)
 
     def _place(self, given: str, option: str, default):
         """Return the place, from 0, of a column that the user gave by number, from 1."""
         if not given:
             return default
-        if not given.lstrip("-").isdigit() or not 1 <= abs(int(given)) <= self._columns:
+        if not given.lstrip("-").isdigit() or not 1 <= abs(int(given)) <= self._num_columns:
             raise UserError(
                 f"{self.name}: --task_options.{option}={given}; its columns are 1 to "
-                f"{self._columns}"
+                f"{self._num_columns}"
             )
-        return int(given) - 1 if int(given) > 0 else self._columns + int(given)
+        return int(given) - 1 if int(given) > 0 else self._num_columns + int(given)
 
     def _is_token(self, fields: list[str]) -> bool:
         return not (self._numbered and _NO_TOKEN.fullmatch(fields[0]))
@@ -150,7 +152,7 @@ class TokenLines:
     def _kinds_of_places(self, rows: list[list[str]]) -> dict[int, set[str]]:
         """Return {place: kinds of its tags without O} of columns where most fields are tags."""
         column, found = self._layout.column, {}
-        for place in range(self._columns):
+        for place in range(self._num_columns):
             good = [row[place] for row in rows if column.is_tag(row[place])]
             if place != self._word and len(good) * 2 > len(rows):
                 found[place] = {column.kind(tag) for tag in good} - {"O"}
@@ -158,7 +160,7 @@ class TokenLines:
 
     def _find_tag(self, found: dict[int, set[str]]) -> int:
         """Return the place of the tags, judged by all lines."""
-        column, columns = self._layout.column, self._columns
+        column, columns = self._layout.column, self._num_columns
         if column.name == "part_of_speech":
             if self._numbered and columns == _CONLL_U:
                 return _UPOS
@@ -227,24 +229,26 @@ class TokenLines:
     def _is_comment(self, line: str, fields: list[str]) -> bool:
         if not line.startswith("#"):
             return False
-        if self._numbered or len(fields) != self._columns or _COMMENT.match(line):
+        if self._numbered or len(fields) != self._num_columns or _COMMENT.match(line):
             return True
         is_tag = self._layout.column.is_tag
-        return bool(self._tags) and not any(is_tag(fields[place]) for place in self._tags)
+        return bool(self._tag_places) and not any(
+            is_tag(fields[place]) for place in self._tag_places
+        )
 
     def _check_columns(self, number: int, fields: list[str]) -> None:
         least = max(self._word, self._tag) + 1 if self._tagged else self._word + 1
         least = max(least, 2) if self._tagged else least
-        if len(fields) == self._columns >= least:
+        if len(fields) == self._num_columns >= least:
             if not fields[self._word]:
                 raise UserError(f"{self.name} line {number}: the word is empty")
             return
         word = "word first" if self._word == 0 else f"word number {self._word + 1}"
-        tag = "last" if self._tag in (-1, self._columns - 1) else f"number {self._tag + 1}"
+        tag = "last" if self._tag in (-1, self._num_columns - 1) else f"number {self._tag + 1}"
         tagged = f", {self._layout.column.name} {tag}" if self._tagged else ""
         raise UserError(
             f"{self.name} line {number}: {len(fields)} columns, expected "
-            f"{max(self._columns, least)} ({word}{tagged}; --task_options.word_column= and "
+            f"{max(self._num_columns, least)} ({word}{tagged}; --task_options.word_column= and "
             "--task_options.tag_column= say which)"
         )
 

@@ -296,29 +296,27 @@ class Conll(HoldingOut, TfdsTask):
         return tuple([list(tags) for lines in each for tags in lines] for each in (golds, answers))
 
     def _mistakes(self, gold, predicted, predictions, number: int) -> list[dict]:
-        words = [line for prediction in predictions for line in prediction["words"]]
-        sure = [line for prediction in predictions for line in prediction["probabilities"]]
-        ids = [
-            f"{prediction['id']}/{index}"
+        """Return the sentences with wrong phrases, the most confident mistakes first."""
+        sentences = [
+            (f"{prediction['id']}/{index}", words, prediction["probabilities"][index])
             for prediction in predictions
-            for index in range(len(prediction["words"]))
+            for index, words in enumerate(prediction["words"])
         ]
-        ranked = []
-        for index, (truth, answer) in enumerate(zip(gold, predicted, strict=True)):
-            wrong = [p for p, g, t in zip(sure[index], truth, answer, strict=True) if g != t]
+        found = []
+        for (name, words, sure), truth, answer in zip(sentences, gold, predicted, strict=True):
             # The same phrase may begin with I- or with B-.
             if self.column.phrases(truth) != self.column.phrases(answer):
-                ranked.append((-max(wrong), index))
-        return [
-            {
-                "id": ids[index],
-                "text": " ".join(words[index]),
-                "gold": self._shown(words[index], gold[index]),
-                "predicted": self._shown(words[index], predicted[index]),
-                "confidence": -negative,
-            }
-            for negative, index in sorted(ranked)[:number]
-        ]
+                tags = zip(sure, truth, answer, strict=True)
+                found.append(
+                    {
+                        "id": name,
+                        "text": " ".join(words),
+                        "gold": self._shown(words, truth),
+                        "predicted": self._shown(words, answer),
+                        "confidence": max(p for p, one, other in tags if one != other),
+                    }
+                )
+        return sorted(found, key=lambda mistake: -mistake["confidence"])[:number]
 
     def _phrases(self, example: TaggedDocument, prediction: dict) -> list[dict]:
         found = []

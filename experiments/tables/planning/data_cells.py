@@ -22,10 +22,56 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
     Raises:
       UserError: a text or the vocabulary is missing.
     """
-    corpus, cells = ablation.corpus, []
+    corpus = ablation.corpus
+    cells, inputs, prints = _sentences(ablation)
+
+    def of_training_text(name: str, kind: str, fields: dict, **more) -> Cell:
+        read = {"inputs": inputs["train"], **fields}
+        fingerprints = {"text": prints["train"]}
+        return Cell(name, kind, read, ignored=("inputs",), fingerprints=fingerprints, **more)
+
+    if corpus.vocab:
+        model = embedded.find(corpus.vocab)
+        own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
+        vocab = str(own)
+        vocab_print = {"vocab": files_digest((vocab,))}
+    else:
+        vocab, vocab_print = "@vocabulary//vocab.txt", {}
+        options = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
+        cells.append(of_training_text("vocabulary", "vocab", options, cost=10))
+    for variant in (v for v in ablation.variants if v.learnt):
+        source = initialization.of(FinetuneConfig(model=variant.checkpoint))
+        for seed in variant.seeds:
+            name, kind, options, seconds = source.corpus_cell(
+                variant.learnt, seed, corpus.do_lower_case
+            )
+            made = of_training_text(name, kind, {"options": options}, cost=seconds, round=seed)
+            cells.append(made)
+    for records in ablation.records:
+        options = dataclasses.asdict(records)
+        options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
+        del options["name"]
+        options = changes_dict(RecordOptions(**options))
+        cells.append(
+            Cell(
+                f"records/{records.name}",
+                "records",
+                {**inputs, "vocab": vocab, "options": options},
+                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
+                fingerprints=prints | vocab_print,
+                cost=20,
+            )
+        )
+    return cells, vocab
+
+
+def _sentences(ablation: Ablation) -> tuple[list[Cell], dict[str, list[str]], dict[str, str]]:
+    """Return the cells that divide texts into sentences, and for "train" and "heldout" the files of
+    sentences (or references to them) and a digest of the texts."""
+    cells: list[Cell] = []
     inputs: dict[str, list[str]] = {"train": [], "heldout": []}
     digests: dict[str, list[str]] = {"train": [], "heldout": []}
-    for index, text in enumerate(corpus.texts):
+    for index, text in enumerate(ablation.corpus.texts):
         files = _text_files(text.files, ablation.data_dir)
         split = "heldout" if text.heldout else "train"
         digest = files_digest(tuple(files))
@@ -44,58 +90,7 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
             )
         )
         inputs[split].append(f"@{cells[-1].name}//text/*.txt.gz")
-    prints = {split: " ".join(found) for split, found in digests.items() if found}
-    if corpus.vocab:
-        model = embedded.find(corpus.vocab)
-        own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
-        vocab = str(own)
-        vocab_print = {"vocab": files_digest((vocab,))}
-    else:
-        vocab, vocab_print = "@vocabulary//vocab.txt", {}
-        options = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
-        cells.append(
-            Cell(
-                "vocabulary",
-                "vocab",
-                {"inputs": inputs["train"], **options},
-                ignored=("inputs",),
-                fingerprints={"text": prints["train"]},
-                cost=10,
-            )
-        )
-    for variant in (v for v in ablation.variants if v.learnt):
-        source = initialization.of(FinetuneConfig(model=variant.checkpoint))
-        for seed in variant.seeds:
-            name, made, options, seconds = source.corpus_cell(
-                variant.learnt, seed, corpus.do_lower_case
-            )
-            cells.append(
-                Cell(
-                    name,
-                    made,
-                    {"inputs": inputs["train"], "options": options},
-                    ignored=("inputs",),
-                    fingerprints={"text": prints["train"]},
-                    cost=seconds,
-                    round=seed,
-                )
-            )
-    for records in ablation.records:
-        options = dataclasses.asdict(records)
-        options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
-        del options["name"]
-        options = changes_dict(RecordOptions(**options))
-        cells.append(
-            Cell(
-                f"records/{records.name}",
-                "records",
-                {**inputs, "vocab": vocab, "options": options},
-                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
-                fingerprints=prints | vocab_print,
-                cost=20,
-            )
-        )
-    return cells, vocab
+    return cells, inputs, {split: " ".join(found) for split, found in digests.items() if found}
 
 
 def nli(ablation: Ablation) -> Cell:
