@@ -176,7 +176,7 @@ def _train_on_records(folder: Path) -> list[dict]:
     from data_prep.records import explained, open_records, pretraining_dataset
 
     opened = open_records(str(folder))
-    with explained(opened):
+    with explained():
         dataset = pretraining_dataset(opened, 4, drop_remainder=False, shuffle=False)
         return [{name: v.numpy().tolist() for name, v in batch.items()} for batch in dataset]
 

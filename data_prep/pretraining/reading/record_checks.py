@@ -68,7 +68,7 @@ def check_values(name: str, values: np.ndarray, limit: int | None) -> None:
 
 
 @contextlib.contextmanager
-def explained(records) -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Turn TensorFlow's error in a block that reads batches into a UserError of one line.
 
     Raises:

@@ -122,7 +122,7 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
     footnotes = dict.fromkeys(note for finding in findings for note in finding.footnotes)
     if claim.left_out:
         footnotes[f"not asked here: {', '.join(claim.left_out)}"] = None
-    mean = mean_effect(claim.name, tuple(f.comparison for f in tested), evidence)
+    mean = mean_effect(tuple(f.comparison for f in tested), evidence)
     extent = _extent(claim, findings) if verdict == PARTLY else None
     others = _depends_on(verdict, tested)
     return Verdict(claim, verdict, findings, mean, tuple(footnotes), extent, others)
@@ -258,17 +258,15 @@ def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
     return True if low > 0 else False if high <= 0 else None
 
 
-def mean_effect(claim: str, comparisons: Sequence[Comparison], evidence: Evidence) -> Effect | None:
-    """Return the mean of the effects of a claim's comparisons, over columns and rows, with its
-    interval; `claim`: its name."""
+def mean_effect(comparisons: Sequence[Comparison], evidence: Evidence) -> Effect | None:
+    """Return the mean of the effects of comparisons, over columns and rows, with its interval."""
     columns = list(dict.fromkeys(c.column for c in comparisons))
     pairs = [
         sorted((c.better, c.worse) for c in comparisons if c.column == column) for column in columns
     ]
     alike = {(evidence.unit(column), evidence.sign(column)) for column in columns}
-    if not columns or len(alike) > 1 or any(p != pairs[0] for p in pairs):
-        return None
-    if any(c.kind == SHARE for c in comparisons):
+    shares = any(c.kind == SHARE for c in comparisons)
+    if not columns or shares or len(alike) > 1 or any(p != pairs[0] for p in pairs):
         return None
     weights: dict[str, float] = {}
     share = evidence.sign(columns[0]) / len(pairs[0])

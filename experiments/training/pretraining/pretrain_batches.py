@@ -69,7 +69,7 @@ class PretrainingBatches:
                 self._on_device,
             )
         without = () if phase.config.pairs else self._losses_of_pairs
-        with explained(phase.records):
+        with explained():
             metrics = trainer.train_from(self._iterator, count, without)
         self._next_step = step + count
         examples = count * phase.batch_size

@@ -49,7 +49,7 @@ def read(path, **options):
     same."""
     records = open_records(str(path), **options)
     try:
-        with explained(records):
+        with explained():
             return list(pretraining_dataset(records, 2, drop_remainder=False))
     except UserError as error:
         with pytest.raises(UserError, match=f"^{re.escape(str(error))}$"):
