@@ -90,8 +90,8 @@ class InGraphWordPieces(TextsToPieces):
         unseen, is_control = ord(_STAND_INS[-1]), values < len(_STAND_INS) - 1
         is_stand_in = (values >= ord(_STAND_INS[0])) & (values <= unseen)
         values = tf.where(is_added | is_stand_in, unseen, values)
-        safe = points.partnervalues(tf.where(is_control, values + ord(_STAND_INS[0]), values))
-        return safe, tf.reduce_any(points.partnervalues(is_added), axis=1)
+        safe = points.with_values(tf.where(is_control, values + ord(_STAND_INS[0]), values))
+        return safe, tf.reduce_any(points.with_values(is_added), axis=1)
 
 
 def words_of(texts, added, steps, kind):
