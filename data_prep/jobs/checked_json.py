@@ -3,6 +3,7 @@
 A file that was damaged, or changed by hand, is refused when it is read.
 """
 
+import contextlib
 import json
 import os
 
@@ -50,10 +51,8 @@ def read(path: str | os.PathLike, finite: bool = True) -> dict:
 def is_ours(path: str | os.PathLike) -> bool:
     """Return whether a file is a complete one of `write`: no other program writes its checksum."""
     path = str(path)
-    try:
-        if not is_remote(path) and not os.path.isfile(path):
-            return False
-        read(path, finite=False)
-        return "checksum" in parse_json(storage.read_bytes(path), path, finite=False)
-    except (UserError, OSError, TypeError, AttributeError):
-        return False
+    with contextlib.suppress(UserError, OSError, TypeError, AttributeError):
+        if is_remote(path) or os.path.isfile(path):
+            read(path, finite=False)
+            return "checksum" in parse_json(storage.read_bytes(path), path, finite=False)
+    return False

@@ -160,7 +160,7 @@ def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
             f"a TensorFlow graph cannot compute this tokeniser ({reason}); export token ids "
             "instead (experiments.export --format=onnx)"
         )
-    steps = tokenizer_json.post_processors(contents)
+    steps = tokenizer_json.steps(contents, "post_processor")
     return _merges(contents, "tokenizer.json"), any(step.get("trim_offsets") for step in steps)
 
 

@@ -45,7 +45,7 @@ class InGraphUnigrams(TextsToPieces):
         words = {**contents, "pre_tokenizer": {"type": "WhitespaceSplit"}}
         self._steps: list = []
         waiting: list = []
-        for step in [*tokenizer_json.normalizers(contents), {"type": "end"}]:
+        for step in [*tokenizer_json.steps(contents, "normalizer"), {"type": "end"}]:
             if step["type"] in ("Precompiled", "end"):
                 sequence = {"type": "Sequence", "normalizers": waiting}
                 found = foreign_tables.normalizer_steps({**words, "normalizer": sequence})
@@ -97,7 +97,7 @@ class InGraphUnigrams(TextsToPieces):
 
 def _check(tokenizer: ForeignTokenizer) -> None:
     contents, model = tokenizer.contents, tokenizer.contents["model"]
-    cuts = tokenizer_json.pre_tokenizers(contents)
+    cuts = tokenizer_json.steps(contents, "pre_tokenizer")
     expected = {"replacement": BLANK, "prepend_scheme": "always", "split": True}
     normalizer = tokenizer_json.part("normalizer", contents.get("normalizer"))
     told = ""

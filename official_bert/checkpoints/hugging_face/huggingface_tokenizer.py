@@ -112,7 +112,9 @@ def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path)
         that `do_lower_case` could change.
     """
     found = [
-        step for step in tokenizer_json.normalizers(contents) if step["type"] == "BertNormalizer"
+        step
+        for step in tokenizer_json.steps(contents, "normalizer")
+        if step["type"] == "BertNormalizer"
     ]
     if do_lower_case is not None:
         if found:

@@ -56,7 +56,7 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
     """
     steps: list[Step] = []
     waiting: list[dict] = []  # steps that one table can hold
-    for step in _opened(tokenizer_json.normalizers(contents)):
+    for step in _opened(tokenizer_json.steps(contents, "normalizer")):
         kind = step["type"]
         decomposes = kind in _FORMS
         if kind == "Replace" and len(step["pattern"].get("String", "")) != 1:
@@ -83,7 +83,7 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
       UserError: a graph cannot compute a step of the pre-tokenizer; the message names it.
     """
     kinds = []
-    for step in tokenizer_json.pre_tokenizers(contents):
+    for step in tokenizer_json.steps(contents, "pre_tokenizer"):
         kinds.append(_kinds(json.dumps(step)))
     kinds.append(np.full(SIZE, LETTER, np.uint8))
     found = np.stack(kinds)
@@ -127,7 +127,7 @@ def _opened(steps: Iterable[dict]) -> Iterator[dict]:
 
 
 def _blanks_go(contents) -> bool:
-    cuts = {step["type"] for step in tokenizer_json.pre_tokenizers(contents)}
+    cuts = {step["type"] for step in tokenizer_json.steps(contents, "pre_tokenizer")}
     stripping = [t for t in contents.get("added_tokens") or () if t["lstrip"] or t["rstrip"]]
     return bool(cuts & {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}) and not stripping
 

@@ -167,7 +167,7 @@ class ForeignTokenizer(LibraryTokenizer):
 
     def _trims(self) -> list[dict[str, Any]]:
         """Return the step that trims offsets, if there is any."""
-        steps = tokenizer_json.post_processors(self.contents)
+        steps = tokenizer_json.steps(self.contents, "post_processor")
         return [
             {
                 "add_prefix_space": step["add_prefix_space"],

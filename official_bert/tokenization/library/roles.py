@@ -131,7 +131,7 @@ class _Template:
 
 def _template(contents, where) -> _Template | None:
     """Return the template of a file, or None where it adds nothing to a text."""
-    for step in tokenizer_json.post_processors(contents):
+    for step in tokenizer_json.steps(contents, "post_processor"):
         match step.get("type"):
             case "ByteLevel":
                 continue

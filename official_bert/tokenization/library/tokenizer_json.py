@@ -170,16 +170,9 @@ def padding(tokenizer) -> dict[str, Any]:
     }
 
 
-def normalizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*bounds.steps(contents.get("normalizer"))]
-
-
-def pre_tokenizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*bounds.steps(contents.get("pre_tokenizer"))]
-
-
-def post_processors(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*bounds.steps(contents.get("post_processor"))]
+def steps(contents: dict[str, Any], part: str) -> list[dict[str, Any]]:
+    """Return the steps of a part of a file: "normalizer", "pre_tokenizer" or "post_processor"."""
+    return [*bounds.steps(contents.get(part))]
 
 
 def says_where_words_begin(contents: dict[str, Any]) -> bool:
@@ -207,11 +200,11 @@ def _prefix(contents):
 
 
 def _is_byte_level(contents):
-    return any(step["type"] == "ByteLevel" for step in pre_tokenizers(contents))
+    return any(step["type"] == "ByteLevel" for step in steps(contents, "pre_tokenizer"))
 
 
 def _has_blanks(contents):
-    return any(step["type"] == "Metaspace" for step in pre_tokenizers(contents))
+    return any(step["type"] == "Metaspace" for step in steps(contents, "pre_tokenizer"))
 
 
 def _without(piece: str, blank: str) -> tuple[str, bool]:
