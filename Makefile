@@ -32,6 +32,7 @@ test-slow: .venv/peers.stamp .venv-jax/stamp
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not parity"
 	BERT_SLOW=1 $(BIN)/python -m pytest -n auto --dist worksteal -m parity
 	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) -m slow $(ON_JAX)
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) $(SLOW_ON_JAX)
 
 # The files with such tests: tables of the core's have rows of them (tests/guests.py).
 BEYOND := tests/beyond tests/goldens tests/official_bert/test_outside_files.py \
@@ -55,8 +56,9 @@ test-lowest: .venv-lowest/stamp
 # Without TensorFlow, in an environment of its own: what JAX alone does, and tests of any backend.
 ANY_BACKEND := $(addprefix official_bert/test_,any_backend checkpoints_embedded checkpoints_model_folder features heads \
 	model_predict objectives window_pooling) experiments/training/step/test_training_steps
-ON_JAX := tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) tests/beyond/without_tensorflow \
-	tests/beyond/common/test_objectives_of_guests.py tests/beyond/sentence_vectors/test_losses.py
+ON_JAX := tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py) tests/beyond/without_tensorflow
+# Losses of guests run on TensorFlow always, on JAX before a release.
+SLOW_ON_JAX := tests/beyond/common/test_objectives_of_guests.py tests/beyond/sentence_vectors/test_losses.py
 test-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest $(PARALLEL) -m "not slow" $(ON_JAX)
 

@@ -47,7 +47,7 @@ CASES = {
 }
 
 
-SLOW = ("rates", "short", "few predictions", "whole words, rates")
+SLOW = ("rates", "short", "few predictions", "whole words, rates", "other rules", "cased")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from official_bert.export import export, load
 from official_bert.predict import Model
 
 
+@pytest.mark.slow
 def test_multi_label_regression_and_bfloat16(tmp_path):
     model = ob.BertClassifier(make_encoder(), 3, problem="multi_label", mean_pooling=True)
     multi = loaded(model, labels=LABELS)

@@ -89,6 +89,7 @@ def test_left_to_right_predicts_every_next_token(left_to_right, pretraining_batc
     assert list(model.loss_terms(pretraining_batch, outputs)) == ["masked_lm_loss"]
 
 
+@pytest.mark.slow
 def test_left_to_right_on_a_fraction_of_the_positions(left_to_right, pretraining_batch):
     every = BertPretrainer(left_to_right, ["next_token"], seed=0)
     some = BertPretrainer(left_to_right, [NextToken(fraction=0.4)], seed=0)

@@ -160,7 +160,10 @@ def test_a_model_folder_keeps_what_it_can(written, tmp_path):
     assert without.embed(TEXTS, "mean").shape == (4, 8)
 
 
-@pytest.mark.parametrize("poolings", [["cls"], ["max", "mean"], ["mean", "cls"]])
+@pytest.mark.parametrize(
+    "poolings",
+    [["cls"], ["max", "mean"], pytest.param(["mean", "cls"], marks=pytest.mark.slow)],
+)
 def test_an_export_to_hugging_face_keeps_how_vectors_are_made(written, tmp_path, poolings):
     steps = [("Normalize", "2")] if poolings == ["cls"] else []
     made = written(

@@ -74,7 +74,7 @@ def test_a_checkpoint_goes_on_on_any_number_of_devices(one_device):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("shard", ["", "weights"])
+@pytest.mark.parametrize("shard", ["weights", pytest.param("", marks=pytest.mark.slow)])
 def test_a_program_for_eight_devices(shard):
     """Rows are divided, matrices where they are to be; gradients are summed once, all at once."""
     trainer = _trainer("mirrored", shard=shard)

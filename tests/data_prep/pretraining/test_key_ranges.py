@@ -75,6 +75,7 @@ def test_few_reads_of_the_wanted_size(make, monkeypatch):
     assert max(held) < 2 * READ * blocks**0.5 + 2 * shard
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_bytes(make, two_levels):
     assert make("one", workers=1) == make("two", workers=2)
 

@@ -207,6 +207,7 @@ def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
     assert (with_nsp.model.next_sentence.kernel.numpy() != head).any()
 
 
+@pytest.mark.slow
 def test_bfloat16_is_near_float32():
     losses, _ = _train(_trainer(), [3])
     found, _ = _train(_trainer(precision="mixed_bfloat16"), [3])
