@@ -24,6 +24,12 @@ def runs(tmp_path_factory):
     return _in_a_process(_trainings, tmp_path_factory.mktemp("trainings"))
 
 
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """Return results of trainings with dropout on two replicas."""
+    return _in_a_process(_noisy_trainings, tmp_path_factory.mktemp("noisy"))
+
+
 # Three replicas, as processes: test_strategies_processes.py; four devices on JAX:
 # tests/without_tensorflow.
 def test_equals_one_device(runs):
@@ -42,18 +48,20 @@ def test_the_comparison_covers_clipping_and_unequal_shares(runs):
     assert predictions[0] != predictions[1]
 
 
-def test_replicas_draw_different_dropout_masks(runs):
-    first, second = runs["outputs_of_replicas_with_equal_rows"]
+@pytest.mark.slow
+def test_replicas_draw_different_dropout_masks(noisy):
+    first, second = noisy["outputs_of_replicas_with_equal_rows"]
     assert np.abs(first - second).max() > 1e-3
 
 
-def test_dropout_is_reproducible_from_the_seed(runs):
-    again = runs["dropout_again"]
-    np.testing.assert_array_equal(runs["dropout"]["loss"], again["loss"])
-    for a, b in zip(runs["dropout"]["weights"], again["weights"], strict=True):
+@pytest.mark.slow
+def test_dropout_is_reproducible_from_the_seed(noisy):
+    again = noisy["dropout_again"]
+    np.testing.assert_array_equal(noisy["dropout"]["loss"], again["loss"])
+    for a, b in zip(noisy["dropout"]["weights"], again["weights"], strict=True):
         np.testing.assert_array_equal(a, b)
     # Equal weights and batches: only the mask tells these losses apart.
-    assert runs["dropout_same_weights_other_seed"] != runs["dropout"]["loss"][0]
+    assert noisy["dropout_same_weights_other_seed"] != noisy["dropout"]["loss"][0]
 
 
 @pytest.mark.slow
@@ -94,25 +102,28 @@ def _write(function, path):
 
 
 def _trainings():
-    import tensorflow as tf
-
     from experiments.training.step import strategies
 
     one, mirrored = (strategies.get_strategy(name) for name in ("one_device", "mirrored"))
-    quiet = tiny_runs.quiet_bert()
-    batches = _batches()
-    noisy = tiny_runs.bert()
-    results = {
+    quiet, batches = tiny_runs.quiet_bert(), _batches()
+    return {
         "one_device": _train(one, quiet, batches),
         "mirrored_2_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
-        "dropout": _train(mirrored, noisy, batches),
-        "dropout_again": _train(mirrored, noisy, batches),
         "predictions_of_halves": [
             float(sum(b["masked_lm_weights"][half].sum() for b in batches))
             for half in (slice(0, 8), slice(8, 16))
         ],
     }
-    same_weights = _train(mirrored, noisy, batches[:1], seed=7, mask_seed=9)
+
+
+def _noisy_trainings():
+    import tensorflow as tf
+
+    from experiments.training.step import strategies
+
+    mirrored, bert, batches = strategies.get_strategy("mirrored"), tiny_runs.bert(), _batches()
+    results = {name: _train(mirrored, bert, batches) for name in ("dropout", "dropout_again")}
+    same_weights = _train(mirrored, bert, batches[:1], seed=7, mask_seed=9)
     results["dropout_same_weights_other_seed"] = same_weights["loss"][0]
 
     from official_bert.pretraining import BertPretrainer
@@ -120,7 +131,7 @@ def _trainings():
 
     # Both replicas get the same rows, so only their masks can differ.
     with mirrored.scope():
-        model = BertPretrainer(noisy, seed=1)
+        model = BertPretrainer(bert, seed=1)
 
     @tf.function
     def outputs():
