@@ -46,7 +46,7 @@ test-core: .venv/dev.stamp
 	$(BIN)/python -m tests.core_alone --table $(CORE) $(TESTS)
 
 test-parity: .venv/peers.stamp
-	$(BIN)/python -m pytest -n auto --dist worksteal -m parity  # one file has most of them
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "parity and not slow"  # one file has most of them
 
 # With the oldest versions that pyproject.toml allows. Without these constraints uv would take a newer
 # TensorFlow, and with it alone a protobuf that the newest tensorflow-metadata does not run with.

@@ -31,6 +31,7 @@ CONFIG = tiny.CONFIG.replaced(num_hidden_layers=2)
         ("AlbertBackbone", {"embedding_size": 4, "num_hidden_groups": 1, "gelu_form": "tanh"}),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_keras_hub_s_successors_come_back_to_the_bit(name, fields, tmp_path):
     pytest.importorskip("keras_hub")
     encoder = ob.BertEncoder(CONFIG.replaced(**fields), seed=0)

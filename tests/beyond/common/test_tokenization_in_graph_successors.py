@@ -66,6 +66,7 @@ def test_bytes_that_are_no_text_are_ignored():
     assert found == [tokenizer.encode("the dog"), []]
 
 
+@pytest.mark.slow
 def test_word_ends():
     from experiments.beyond.gpt.in_graph import InGraphWordEnds
 

@@ -179,6 +179,7 @@ def _with(config, **fields):
     return config.replaced(**fields)
 
 
+@pytest.mark.slow
 def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_batch, tmp_path):
     """After `fit` only the student differs; its folder says and holds nothing of the teacher."""
     model = BertPretrainer(shapes[0], taught((*DISTILBERT, "transformer_layers"), teacher), seed=2)

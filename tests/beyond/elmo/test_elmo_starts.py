@@ -66,6 +66,7 @@ def test_in_place_of_word_vectors(config, tmp_path):
     assert losses[-1] < 0.8
 
 
+@pytest.mark.slow
 def test_pre_trained_on_records(data, tmp_path):
     vocab_size = tiny_runs.bert().vocab_size
     elmo = ElmoConfig(

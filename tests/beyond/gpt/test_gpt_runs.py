@@ -31,6 +31,7 @@ def config_of(pretrained, texts):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_fine_tuning(pretrained, tmp_path):
     config = config_of(pretrained, tiny_runs.write_labelled_texts(tmp_path))
     results = finetune.run(config, tmp_path / "run", progress=False)

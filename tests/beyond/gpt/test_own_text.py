@@ -176,6 +176,7 @@ def test_perplexity_by_hand(tmp_path):
 
 
 @pytest.mark.parity
+@pytest.mark.slow
 def test_from_text_to_transformers_and_back(tmp_path):
     """The whole path: every figure is that of transformers."""
     torch, theirs = pytest.importorskip("torch"), pytest.importorskip("transformers")

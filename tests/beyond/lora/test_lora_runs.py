@@ -53,6 +53,7 @@ def test_the_model_folder_is_a_plain_one(config, whole):
     assert ranks == {2}
 
 
+@pytest.mark.slow
 def test_the_model_folder_answers_as_the_run_did(config, whole, tmp_path):
     workdir, results = whole
     again = replaced(

@@ -105,6 +105,7 @@ def test_records_that_objectives_cannot_use(config, data, tmp_path, packing, obj
         pretrain.run(none, tmp_path / "none", progress=False)
 
 
+@pytest.mark.slow
 def test_finetuning_and_prediction(pretrained, tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = FinetuneConfig(

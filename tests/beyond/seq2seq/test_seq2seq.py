@@ -55,6 +55,7 @@ def logits_of(model, batch):
 
 
 @pytest.mark.parametrize("decoder", ALL)
+@pytest.mark.slow
 def test_a_step_says_what_the_whole_says(decoder, batch):
     model = model_of(decoder)
     ids = np.maximum(batch["label_ids"], 0)
