@@ -8,9 +8,9 @@ out: gbert-no-graph, gbert-no-pretraining, gbert-neither. The paper's table besi
     python -m experiments.ablate --config=gbert:cpu --config.data_dir=FOLDER --workdir=runs/table
 
 sets the four side by side, with baselines that have no network (`baselines`), where FOLDER holds
-`patients`. Scales: finetune (the paper's sizes, three hours of a core), small (64 wide, twenty
-epochs, four minutes of a core), cpu (the table at that size, three seeds a row), smoke (one seed,
-one epoch).
+`patients`. Scales: finetune (the paper's sizes, hours of a core), small (64 wide, twenty epochs,
+five to eleven minutes of a core), cpu (the table at that size, three seeds a row), smoke (one
+seed, one epoch).
 
 Expected: see experiments/results/PLAN.md.
 """
