@@ -128,6 +128,8 @@ class Visits(Task):
             return found
         asked = [patient for patient in found if len(patient.visits) > 1]
         self.notes[split] = {"patients of one visit, not asked about": len(found) - len(asked)}
+        if known := {p.id for p in asked} & {p.id for p in self.examples("train")}:
+            self.notes[split]["patients that train.jsonl has too"] = len(known)
         return asked
 
     def features(self, example, tokenizer, max_seq_length):

@@ -24,6 +24,8 @@ class Evidence:
       random_rows: references with random weights (not systems that are trained from such). They and
         the rows on the plateau lend their variance between seeds to their own comparisons only.
       pretrained: row -> the pre-training of this table that it begins with; random rows are absent.
+      fixed: rows that no seed changes, such as a rule: they are run once, and compared with each
+        seed of another row.
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       samples: column -> name of its set of evaluation examples, where several columns share one.
       paper: (row, column) -> the paper's number.
@@ -37,6 +39,7 @@ class Evidence:
     holes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     random_rows: tuple[str, ...] = ()
     pretrained: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
     plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
     samples: Mapping[str, str] = dataclasses.field(default_factory=dict)
     paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
@@ -86,7 +89,33 @@ class Evidence:
         rows = [row for row in rows if (row in self.pretrained) in kinds]
         return [row for row in rows if row not in self.random_rows and row not in self.plateau]
 
-    def effect(self, weights: Mapping, label: str, constant=0.0) -> Effect | None:
-        """Return the effect of a weighted sum of a column's rows, in the units that are
-        compared."""
-        return effect(weights, self.column(label), self.pool(weights), constant)
+    def effect(
+        self, weights: Mapping[str, float], column: Mapping[str, Sequence[Run]], constant=0.0
+    ) -> Effect | None:
+        """Return the effect of a weighted sum of the rows of a `column`."""
+        if self.fixed.intersection(weights) and not self.fixed.issuperset(weights):
+            weights, column = _without(self.fixed, weights, column)
+        return effect(weights, column, self.pool(weights), constant)
+
+
+def _without(fixed, weights, column):
+    """Return weights and a column without the fixed rows; the runs of the first other row have
+    their part of the sum.
+
+    Then it does not cancel what a seed adds to a row: a fixed row has nothing of it."""
+    others = {row: weight for row, weight in weights.items() if row not in fixed}
+    first = next(iter(others))
+    parts = [(weights[row] / weights[first], column[row][0]) for row in weights if row in fixed]
+    return others, {**column, first: [_plus(run, parts) for run in column[first]]}
+
+
+def _plus(run: Run, parts: Sequence[tuple[float, Run]]) -> Run:
+    """Return a run with other runs added, each times its weight; the examples' too where all are
+    known."""
+    known = [run.influence, *(other.influence for _, other in parts)]
+    sizes = {None if influence is None else len(influence) for influence in known}
+    influence = None
+    if len(sizes) == 1 and None not in sizes:
+        influence = run.influence + sum(weight * other.influence for weight, other in parts)
+    value = run.value + sum(weight * other.value for weight, other in parts)
+    return dataclasses.replace(run, value=value, influence=influence)

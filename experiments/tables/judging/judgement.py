@@ -60,6 +60,7 @@ def gather(results: Results, runs: Mapping) -> Evidence:
             row.label for row in rows if row.reference and of_rows[row.label].random_init
         ),
         pretrained={label: model.name for label, model in of_rows.items() if model.pretraining},
+        fixed=frozenset(label for label, model in of_rows.items() if not model.repeats),
         plateau={label: why for label, model in of_rows.items() if (why := _plateau(model))},
         samples={c.label: c.finetuning.sample if c.finetuning else c.label for c in columns},
         paper={

@@ -153,13 +153,18 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """`planning.ablation.Variant`: its size, and what was spent on it."""
+    """`planning.ablation.Variant`: its size, and what was spent on it.
+
+    Attributes:
+      repeats: whether runs differ with the seed.
+    """
 
     name: str
     checkpoint: str
     random_init: bool = optional(False)
     pretraining: Pretraining | None = inline()
     shape: Shape | None = inline()
+    repeats: bool = optional(True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,7 +34,7 @@ from collections.abc import Sequence
 
 from experiments.tables.judging import p_values
 from experiments.tables.judging.evidence import Evidence
-from experiments.tables.judging.intervals import INTERVAL, Effect, Run, average, effect
+from experiments.tables.judging.intervals import INTERVAL, Effect, Run, average
 from experiments.tables.judging.other_methods import METHODS
 from experiments.tables.judging.power import detectable
 from experiments.tables.planning.claims import (
@@ -243,7 +243,7 @@ def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0)
     runs."""
     if not evidence.runs.get((row, column)):
         return None
-    return evidence.effect({row: 1.0}, column, constant)
+    return evidence.effect({row: 1.0}, evidence.column(column), constant)
 
 
 def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
@@ -278,14 +278,14 @@ def mean_effect(comparisons: Sequence[Comparison], evidence: Evidence) -> Effect
     if not weights or any(row not in table for row in weights for table in tables):
         return None
     if len(columns) == 1:
-        return evidence.effect(weights, columns[0])
+        return evidence.effect(weights, tables[0])
     samples = [evidence.samples.get(column, column) for column in columns]
-    return effect(weights, average(tables, samples), evidence.pool(weights))
+    return evidence.effect(weights, average(tables, samples))
 
 
 def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Effect | None:
     sign = evidence.sign(column)
-    return evidence.effect({better: sign, worse: -sign}, column)
+    return evidence.effect({better: sign, worse: -sign}, evidence.column(column))
 
 
 def _beats(row: str, other: str, column: str, evidence: Evidence) -> bool:
@@ -310,7 +310,7 @@ def _effect(comparison: Comparison, evidence: Evidence) -> Effect | None:
         comparison.whole: -share,
         comparison.worse: share - 1.0,
     }
-    rest = evidence.effect(weights, comparison.column)
+    rest = evidence.effect(weights, evidence.column(comparison.column))
     return rest.scaled(100 / whole.mean, 100 * share)
 
 

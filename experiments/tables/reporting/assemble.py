@@ -17,7 +17,9 @@ from experiments.tables.run import origins
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FAILED, FINISHED
 from experiments.training.pretraining.heldout import main_loss
+from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import differences, to_dict
+from experiments.training.start import initialization
 
 
 def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "") -> results.Results:
@@ -247,7 +249,10 @@ def _scale_facts(ablation, plan, statuses) -> results.Facts:
                 parameters=bert.num_parameters,
             )
         checkpoint = _checkpoint_name(variant.checkpoint)
-        models.append(results.Model(variant.name, checkpoint, variant.random_init, training, shape))
+        repeats = initialization.of(FinetuneConfig(model=variant.checkpoint)).repeats
+        models.append(
+            results.Model(variant.name, checkpoint, variant.random_init, training, shape, repeats)
+        )
     records = {
         cell.name.removeprefix("records/"): statuses[cell.name].result
         for cell in plan.cells

@@ -34,10 +34,7 @@ def run(source, config, folder, progress, task, examples):
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = source.finetuning_start(config, task, examples)
     preflight.check_model(config, task, start.bert)
-    own = task.head_on(start.head or {}, config)
-    head, step = {**own, "mean_pooling": config.mean_pooling}, {}
-    for one in config.model_options:
-        head |= one.head()
+    head = _head(config, start, task)
     hooks = options.run_hooks(config, start, head)
     kept = reuse_head.sentence(config.model, reuse_head.difference(start.head, head, config.bilstm))
     if progress:
@@ -46,34 +43,9 @@ def run(source, config, folder, progress, task, examples):
     others, missing = read_others(task, config, examples) if folder.write else ({}, {})
     train, dev, *others = _splits(task, start, config, progress, examples, others)
 
-    weights = class_weights_of(config, task, train.features)
-    batches = finetune_data.FinetuningBatches(config, start, train, weights)
-    memory = None if task.whole_batches else strategies.memory(strategy)
-    config, message = device_choices.choose_for_finetuning(
-        config, start.bert, batches, strategy, memory
-    )
-    if message and progress:
-        commands.say(message)
-    steps_per_epoch = batches.steps_per_epoch
-    num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
-    for one in config.model_options:
-        step |= one.step(steps_per_epoch)
-
-    def build(seed):
-        if config.features:
-            model = FeatureTagger(
-                start.bert, head["num_labels"], config.features, config.feature_width, seed=seed
-            )
-        else:
-            model = start.model(config, head, seed)
-        for one in hooks:
-            model = one.wrap(model, start, config, head, seed)
-        return model
-
-    key = _key(config, start, head, hooks)
-    trainer = session.make_trainer(config, key, build, strategy, **step)
-    trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
-
+    config, batches = _batches(config, start, task, train, strategy, progress)
+    num_steps = max(1, math.ceil(batches.steps_per_epoch * config.num_train_epochs))
+    trainer = _trainer(config, start, head, hooks, strategy, batches.steps_per_epoch, num_steps)
     best_by = config.best_metric or task.metrics[0]
 
     def evaluator_of(split):
@@ -82,26 +54,7 @@ def run(source, config, folder, progress, task, examples):
         return TaskEvaluator(trainer, task, split, size, multiple_of, best_by)
 
     evaluator = evaluator_of(dev)
-    state, seconds_before = session.train(
-        trainer,
-        batches,
-        loop.LoopEvents.of(
-            config,
-            num_steps,
-            eval_at=(num_steps,) if config.eval_every else (),
-            steps_per_call=1 if config.distribute == "multi_worker" else 0,
-            patience=config.patience,
-        ),
-        config,
-        folder,
-        name=f"finetune {config.task}",
-        show=progress,
-        evaluate=evaluator if config.eval_every else None,
-    )
-    keeps_best = bool(config.keep_best or config.patience)
-    if keeps_best and state.best_step not in (-1, trainer.step):
-        arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
-        trainer.load_arrays(arrays)
+    state, seconds_before = _train(trainer, batches, num_steps, evaluator, config, folder, progress)
     # Thresholds are chosen on dev; the model folder's settings hold them.
     untuned, scores_untuned = evaluator.evaluate(trainer.step)
     predictions = task.tune(dev.examples, untuned)
@@ -115,7 +68,7 @@ def run(source, config, folder, progress, task, examples):
         "steps": num_steps,
         **({"stopped_early_after": state.step} if state.step < num_steps else {}),
         "best_step": trainer.step,
-        **({"best_by": best_by} if keeps_best else {}),
+        **({"best_by": best_by} if _keeps_best(config) else {}),
         "train_notes": train.notes,
         "dev_notes": dev.notes,
         "trained_examples": state.examples,
@@ -139,6 +92,76 @@ def run(source, config, folder, progress, task, examples):
     if folder.write:
         Checkpoints(folder.checkpoints).remove_all()
     return results
+
+
+def _head(config, start, task):
+    """Return the fields of the head: the task's, those of an earlier one that go on, options'."""
+    head = {**task.head_on(start.head or {}, config), "mean_pooling": config.mean_pooling}
+    for one in config.model_options:
+        head |= one.head()
+    return head
+
+
+def _batches(config, start, task, train, strategy, progress):
+    """Return the configuration with sizes chosen for the device, and the training's batches."""
+    weights = class_weights_of(config, task, train.features)
+    batches = finetune_data.FinetuningBatches(config, start, train, weights)
+    memory = None if task.whole_batches else strategies.memory(strategy)
+    config, message = device_choices.choose_for_finetuning(
+        config, start.bert, batches, strategy, memory
+    )
+    if message and progress:
+        commands.say(message)
+    return config, batches
+
+
+def _trainer(config, start, head, hooks, strategy, steps_per_epoch, num_steps):
+    """Return the trainer of the encoder with its head, its schedule set."""
+
+    def build(seed):
+        if config.features:
+            model = FeatureTagger(
+                start.bert, head["num_labels"], config.features, config.feature_width, seed=seed
+            )
+        else:
+            model = start.model(config, head, seed)
+        for one in hooks:
+            model = one.wrap(model, start, config, head, seed)
+        return model
+
+    step = {}
+    for one in config.model_options:
+        step |= one.step(steps_per_epoch)
+    key = _key(config, start, head, hooks)
+    trainer = session.make_trainer(config, key, build, strategy, **step)
+    trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
+    return trainer
+
+
+def _train(trainer, batches, num_steps, evaluator, config, folder, progress):
+    """Train to the end; the trainer then has the last weights, or the best on dev where asked.
+
+    Returns: the loop's state and the seconds of earlier processes of this run."""
+    events = loop.LoopEvents.of(
+        config,
+        num_steps,
+        eval_at=(num_steps,) if config.eval_every else (),
+        steps_per_call=1 if config.distribute == "multi_worker" else 0,
+        patience=config.patience,
+    )
+    evaluate = evaluator if config.eval_every else None
+    name = f"finetune {config.task}"
+    state, seconds_before = session.train(
+        trainer, batches, events, config, folder, name=name, show=progress, evaluate=evaluate
+    )
+    if _keeps_best(config) and state.best_step not in (-1, trainer.step):
+        arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
+        trainer.load_arrays(arrays)
+    return state, seconds_before
+
+
+def _keeps_best(config):
+    return bool(config.keep_best or config.patience)
 
 
 def _key(config, start, head, hooks):

@@ -167,6 +167,18 @@ def test_files_that_are_none(tmp_path, file, content, message):
         get_task("visits", str(tmp_path)).examples("train")
 
 
+def test_a_patient_of_two_splits_is_noted(patients, tmp_path):
+    shutil.copytree(patients[0], tmp_path / "data")
+    train = (tmp_path / "data" / "train.jsonl").read_text().splitlines(keepends=True)
+    known = next(line for line in train if len(json.loads(line)["visits"]) > 1)
+    with open(tmp_path / "data" / "dev.jsonl", "a") as file:
+        file.write(known)
+    for folder, count in ((patients[0], None), (tmp_path / "data", 1)):
+        task = get_task("visits", str(folder))
+        task.examples("dev")
+        assert task.notes["dev"].get("patients that train.jsonl has too") == count
+
+
 def test_no_code_is_of_two_kinds_in_two_splits(tmp_path):
     (tmp_path / "ontology.tsv").write_text("a\tA\nm\tM\n")
     line = '{"patient": 1, "visits": [{"diagnoses": ["%s"], "medications": ["m"]}%s]}\n'

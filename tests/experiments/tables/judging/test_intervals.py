@@ -1,9 +1,12 @@
 """Intervals and power, on data with known answers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.tables.judging.evidence import Evidence
 from experiments.tables.judging.intervals import (
     Run,
     average,
@@ -108,6 +111,44 @@ def test_pairs_of_seeds_alone_are_students():
     alone = effect({"a": 1.0}, made, constant=4.0)
     assert alone.mean == pytest.approx(2.0)
     assert alone.high == pytest.approx(expected.high - 4.0)
+
+
+def test_a_row_that_no_seed_changes_is_compared_with_each_seed():
+    """Its part of the noise is the examples' alone, and so it is where it is written out."""
+    rng = np.random.default_rng(3)
+    made = column(scores(rng, 1, 3, 4, 1, 50, pretraining=0.5, example=1.0, residual=1.0)[0])
+    rule = Run(0, 1, 0.4, rng.standard_normal(50))
+    evidence = Evidence({}, fixed=frozenset({"rule"}))
+    found = evidence.effect({"a": -1.0, "rule": 1.0}, {**made, "rule": [rule]})
+    less = [dataclasses.replace(run, influence=run.influence - rule.influence) for run in made["a"]]
+    written_out = effect({"a": -1.0}, {"a": less}, constant=-0.4)
+    assert (found.low, found.high) == pytest.approx((written_out.low, written_out.high))
+    assert found.variance == pytest.approx(written_out.variance)
+    values = [run.value for run in made["a"]]
+    assert found.mean == pytest.approx(0.4 - np.mean(values))
+    expected = stats.ttest_1samp(0.4 - np.array(values), 0.0).confidence_interval(0.95)
+    assert found.others["paired t"] == pytest.approx((expected.low, expected.high))
+    assert found.degrees_of_freedom > 3 and found.examples == 50
+    # In a mean of several comparisons too; without it the same rows share no seeds.
+    halves = {"a": 0.5, "b": 0.5, "rule": -1.0}
+    both = evidence.effect(halves, {**made, "rule": [rule]})
+    means = [np.mean([run.value for run in made[row]]) for row in "ab"]
+    assert both.mean == pytest.approx(np.mean(means) - 0.4) and both.pretrain_seeds == 4
+    assert Evidence({}).effect(halves, {**made, "rule": [rule]}) is None
+
+
+def test_intervals_beside_a_rule_hold_the_truth_as_often_as_they_say():
+    seeds, held, evidence = 4, [], Evidence({}, fixed=frozenset({"rule"}))
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        shared, own, of_rule = rng.standard_normal((3, 60))
+        noise = 0.3 * rng.standard_normal((seeds, 1)) + rng.standard_normal((seeds, 60))
+        made = column((shared + own + noise)[None, :, None])
+        values = shared + of_rule
+        made["rule"] = [Run(0, 1, values.mean(), values - values.mean())]
+        found = evidence.effect({"a": 1.0, "rule": -1.0}, made)
+        held.append(found.low <= 0 <= found.high)
+    assert 0.92 <= np.mean(held) <= 0.985
 
 
 def test_pairs_of_examples_alone_are_students():
