@@ -64,24 +64,20 @@ _UNSEEN = {"F1, unseen codes": "unseen_f1"}
 
 def get_config(scale: str = "finetune") -> FinetuneConfig | Ablation:
     narrow = dataclasses.replace(FINETUNE.bert, hidden_size=64, intermediate_size=64)
-    less = dataclasses.replace(
-        narrow, hidden_dropout_prob=0.1
-    )  # 0.4 keeps so few units from fitting
+    less = dataclasses.replace(narrow, hidden_dropout_prob=0.1)  # with 0.4 so few units do not fit
     small = dataclasses.replace(FINETUNE, bert=less, learning_rate=1e-3, num_train_epochs=20.0)
-    cpu = dataclasses.replace(small, model="", data_dir="patients")
-    smoke = dataclasses.replace(
-        FINETUNE, bert=narrow, num_train_epochs=1.0, model="", data_dir="patients"
-    )
+    smoke = dataclasses.replace(FINETUNE, bert=narrow, num_train_epochs=1.0)
     made = {
         "finetune": lambda: FINETUNE,
         "small": lambda: small,
-        "cpu": lambda: _table("cpu", cpu, (11, 12, 13)),
+        "cpu": lambda: _table("cpu", small, (11, 12, 13)),
         "smoke": lambda: _table("smoke", smoke, (1,)),
     }
     return choose_scale(made, scale)
 
 
 def _table(scale: str, config: FinetuneConfig, seeds: tuple[int, ...]) -> Ablation:
+    config = dataclasses.replace(config, model="", data_dir="patients")
     variants = [
         Variant(label, seeds=seeds, checkpoint=name)
         for label, name in zip(_LABELS, NAMES, strict=True)
