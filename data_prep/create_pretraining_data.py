@@ -81,11 +81,14 @@ def create(
 
     Raises:
       UserError: wrong options or input, an input that is not a corpus of sentences and documents,
-        too many [UNK], or an `output` made with other options (the message lists them).
+        too many [UNK], an `output` made with other options (the message lists them), or folders
+        that hold one another.
     """
     chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)
     check_outputs([*places_of(named), *inputs, vocab_path], work=[output, token_store])
+    if token_store:
+        _check_apart(output, token_store)
     # Wrong or unsuitable inputs are refused before any work.
     input_look.look(inputs)
     tokenizer = vocabularies.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
@@ -139,6 +142,17 @@ def _finished(output, options) -> dict | None:
         return None
     same = earlier(paths[0], options, f"the set of records in {output}", overwrite=True)
     return same and checked_json.read(paths[1])
+
+
+def _check_apart(output, token_store):
+    """Check that neither folder holds the other: each is begun empty and locked by itself."""
+    paths = (p if storage.is_remote(p) else os.path.realpath(p) for p in (output, token_store))
+    first, second = (f"{path.rstrip('/')}/" for path in paths)
+    if first.startswith(second) or second.startswith(first):
+        raise UserError(
+            f"--token_store={token_store} and --output={output} are one folder, or one lies in the "
+            "other; give two folders beside each other"
+        )
 
 
 def _check_suits(tokenizer, path, chosen):

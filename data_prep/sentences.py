@@ -105,11 +105,11 @@ def split_files(
     paths = _expand(inputs)
     layout = sources.find_layout(paths, layout, reading.get("text_field", ""))
     reading = Reading(layout, language, **reading)
+    others = [path for path in paths if layout != "rows" or tfds_corpora.is_tfds(path)]
     for name in ("text_field", "document_column"):
-        if getattr(reading, name) and layout != "rows":
-            raise UserError(
-                f"--{name} is of rows, JSON Lines or Parquet; {paths[0]} is read as {layout}"
-            )
+        if others and getattr(reading, name):
+            how = f"read as {layout}" if layout != "rows" else "a corpus of TensorFlow Datasets"
+            raise UserError(f"--{name} is of rows, JSON Lines or Parquet; {others[0]} is {how}")
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
@@ -142,8 +142,9 @@ def split_files(
                     _save(record, options, entries, todo)
                     last_saved = time.monotonic()
         finally:
-            if entries:
-                _save(record, options, entries, todo.keys() - entries)
+            begun = todo.keys() - entries  # other workers may have finished them behind an error
+            if entries or any(storage.exists(os.path.join(output, name)) for name in begun):
+                _save(record, options, entries, begun)
             else:  # nothing was made with these options
                 storage.remove(record)
     if not any(entries[name]["sentences"] for name in targets):

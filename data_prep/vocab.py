@@ -105,7 +105,7 @@ def count_words(
     Where more than 4 million different words turn up, the rarest are forgotten on the way.
 
     Args:
-      inputs: files or globs, plain or gzip; any text will do, one sentence a line or not.
+      inputs: files or globs, plain or packed; any text will do, one sentence a line or not.
       do_lower_case: make lower case and strip accents (an uncased vocabulary of WordPieces).
       num_workers: processes.
       progress: show a bar on stderr.

@@ -40,7 +40,7 @@ class MaskingRates:
 
     def __post_init__(self):
         rates = (self.mask, self.same, self.random)
-        if min(rates) < 0 or abs(sum(rates) - 1) > 1e-6:
+        if not (min(rates) >= 0 and abs(sum(rates) - 1) <= 1e-6):  # NaN neither
             raise UserError(
                 f"mask, same and random rates must be shares that sum to 1, got {rates}"
             )

@@ -51,9 +51,8 @@ def make_rows(task: dict) -> dict:
     They are written to OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), sorted by key.
 
     Returns:
-      Counts: {"rows", "random_next", "tokens", "predictions", "cut_tokens"}, and the checksum of
-        the
-      keys' file, "keys_crc32". "tokens" counts [CLS] and [SEP], but no tokens that were cut.
+      Counts: {"rows", "random_next", "tokens", "predictions", "cut_tokens"}, and "keys_crc32", the
+      checksum of the keys' file. "tokens" counts [CLS] and [SEP], but no tokens that were cut.
     """
     options = task["options"]
     store = TokenStore(task["store"])

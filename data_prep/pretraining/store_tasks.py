@@ -41,7 +41,7 @@ def tokenise(task: dict) -> dict:
                 ids, offsets = encode(lines)
             except UnicodeDecodeError:
                 if task["invalid_utf8"] == "error":
-                    for _ in text_lines(path):
+                    for _ in text_lines(path, task["invalid_utf8"]):
                         pass  # raises an error that names the line
                     raise
                 lines = _repaired(lines, task["invalid_utf8"], counts)

@@ -6,8 +6,7 @@ parallel and resumable:
 1. *Chunks.* Input files are tokenised; a document's key is a hash of its tokens. A chunk holds its
    documents in the order of their keys.
 2. *Blocks.* The keys are cut into ranges of about BLOCK_TOKENS tokens. A block collects the
-documents
-   of a range from every chunk; many chunks are joined to fewer first (`key_ranges`).
+   documents of a range from every chunk; many chunks are joined to fewer first (`key_ranges`).
 
 So a block is a random sample of some thousand documents of the whole corpus. It does not depend on
 the division of the corpus into files, or on the process that tokenised them. The documents of the

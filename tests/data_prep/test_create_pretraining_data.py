@@ -162,6 +162,7 @@ def test_a_finished_output_is_left_alone_and_other_options_are_an_error(tmp_path
     [
         ({"max_seq_length": 4}, "max_seq_length=4: must be from 5"),
         ({"mask_rate": 0.9}, "sum to 1"),
+        ({"mask_rate": float("nan")}, "sum to 1"),
         ({"dupe_factor": 0}, "dupe_factor=0"),
         (
             {"max_seq_length": 128, "max_predictions_per_seq": 20, "masked_lm_prob": 0.4},
@@ -176,6 +177,14 @@ def test_wrong_options(tmp_path, vocab, options, message):
     with pytest.raises(UserError, match=message):
         make(write_corpus(tmp_path / "a.txt"), vocab, tmp_path / "records", **options)
     assert not (tmp_path / "records").exists()
+
+
+@pytest.mark.parametrize("store", ["records", "records/store", "."])
+def test_a_token_store_lies_beside_the_records(tmp_path, vocab, store):
+    path, output = write_corpus(tmp_path / "a.txt"), tmp_path / "made" / "records"
+    with pytest.raises(UserError, match="--token_store=.*give two folders beside each other"):
+        make(path, vocab, output, token_store=str(tmp_path / "made" / store))
+    assert not output.exists()
 
 
 def test_wrong_inputs(tmp_path, vocab):

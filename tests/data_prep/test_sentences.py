@@ -147,6 +147,20 @@ def test_an_interrupted_call_continues(books, tmp_path, monkeypatch):
     assert calls[3:] == ["book2.txt", "packed.txt.gz"]
 
 
+def test_a_file_that_was_finished_behind_an_error_is_known(books, tmp_path, monkeypatch):
+    split = sentences._split_todo
+
+    def failing(*arguments):
+        split(*arguments)
+        raise UserError("of another file")
+
+    monkeypatch.setattr(sentences, "_split_todo", failing)
+    with pytest.raises(UserError, match="of another file"):
+        split_files(str(books / "*"), tmp_path / "out", "chapters")
+    monkeypatch.undo()
+    assert len(split_files(str(books / "*"), tmp_path / "out", "chapters")) == 4
+
+
 def test_other_options_are_refused(books, tmp_path):
     out = tmp_path / "out"
     split_files(str(books / "*"), out, compress=False)

@@ -189,7 +189,7 @@ def test_every_command_counts_and_reports_them(tmp_path, capsys):
     assert all(manifest["counts"]["invalid_utf8"] == 60 for manifest in manifests.values())
     # Either way the tokeniser sees the words around them: U+FFFD is removed from texts.
     assert manifests["replace"]["shards"] == manifests["ignore"]["shards"]
-    with pytest.raises(UserError, match="line 2: byte 0xff"):
+    with pytest.raises(UserError, match="line 2: byte 0xff .* pass --invalid_utf8=replace"):
         create(path, vocab, str(tmp_path / "error"), **options)
 
 

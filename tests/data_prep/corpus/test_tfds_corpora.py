@@ -101,6 +101,8 @@ def test_sentences_of_a_corpus(tmp_path):
     before = path.stat().st_mtime_ns
     assert split_files([name, "tfds:wiki40b/en"], tmp_path / "out") == counts
     assert path.stat().st_mtime_ns == before
+    with pytest.raises(UserError, match="--text_field is of rows.*a corpus of TensorFlow Datasets"):
+        split_files(name, tmp_path / "other", text_field="title")
 
 
 @pytest.mark.parametrize(
