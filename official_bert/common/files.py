@@ -57,15 +57,18 @@ def beside(path: str | os.PathLike, overwrite: bool = False, own: bool = False) 
                 with open(folder / "out", "rb") as made:
                     shutil.copyfileobj(made, file)
             return
-        target = named_path(path)
         check_free(path, overwrite or own)
+        target = named_path(path)
+        path = path if path.name == target.name else target  # "here/.." has siblings elsewhere
         make_folder(target.parent)
         folder = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
         os.mkdir(folder)
         try:
             yield folder / target.name
             for made in sorted(folder.iterdir()):
+                check_free(path.with_name(made.name), overwrite or own)
                 _sync_all(made)
+            for made in sorted(folder.iterdir()):
                 _put(made, target.with_name(made.name), path.with_name(made.name), overwrite, own)
             system.sync(target.parent)
         finally:
@@ -161,9 +164,11 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
     """Raise UserError where something stands at a local path that is to be written.
 
     An empty folder, a pipe and a device do not count. With `overwrite` only what cannot be renamed
-    is refused.
+    is refused, such as the folder that the command works in, or the place of a mounted disk.
     """
     target = named_path(path)
+    if target.is_dir() and not target.is_symlink():
+        _check_movable(path, target)
     if not os.path.lexists(target) or _is_empty_folder(target) or _is_stream(target):
         return
     if not overwrite:
@@ -174,11 +179,6 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
     mode = os.lstat(target).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
         raise UserError(f"{path} is a device; choose another name")
-    if target in (here := Path.cwd(), *here.parents) and not target.is_symlink():
-        raise UserError(
-            f"{path} is the folder that this command works in, or holds it; it is not renamed: "
-            "start the command elsewhere"
-        )
 
 
 def set_aside(path: str | os.PathLike) -> None:
@@ -265,6 +265,17 @@ def allocate(path: str | os.PathLike) -> None:
     """
     with open(path, "r+b") as file:
         _reserve(file.fileno(), os.fstat(file.fileno()).st_size)
+
+
+def _check_movable(path: str | os.PathLike, folder: Path) -> None:
+    """Raise UserError where a folder, called `path` in the message, can give way to no other."""
+    if folder in (here := Path.cwd(), *here.parents):
+        raise UserError(
+            f"{path} is the folder that this command works in, or holds it; it is not replaced: "
+            "start the command elsewhere"
+        )
+    if os.path.ismount(folder):
+        raise UserError(f"{path} is where a disk is mounted; choose a name inside it")
 
 
 def _backup(target: Path) -> Path:
@@ -375,7 +386,8 @@ def _is_full(path: Path, error: Exception) -> bool:
     if any(text in str(error) for text in texts):
         return True
     try:
-        place = os.statvfs(next(each for each in path.parents if each.exists()))
+        there = (path, *path.absolute().parents)
+        place = os.statvfs(next(each for each in there if each.exists()))
     except OSError:
         return False
     return place.f_blocks > 0 and place.f_bavail * place.f_frsize < 1 << 16

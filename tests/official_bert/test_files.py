@@ -205,15 +205,36 @@ def test_side_files_follow_the_rule(tmp_path):
 
     def write(overwrite):
         with files.beside(tmp_path / "out.json", overwrite) as made:
-            made.write_text("ours")
-            made.with_name("nbest_out.json").write_text("ours")
+            for name in ("a.json", "nbest_out.json", "out.json"):
+                made.with_name(name).write_text("ours")
 
     with pytest.raises(UserError, match="nbest_out.json exists already"):
         write(False)
+    assert listed(tmp_path) == ["nbest_out.json"]  # nor is one of the others left behind
     assert (tmp_path / "nbest_out.json").read_text() == "mine"
     write(True)
     assert (tmp_path / "nbest_out.json").read_text() == "ours"
     assert (tmp_path / "nbest_out.json.~1~").read_text() == "mine"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_folder_that_cannot_give_way_is_refused_before_the_work(tmp_path, monkeypatch, overwrite):
+    """A container's volume is empty and mounted; a shell stays in the folder that it was in."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="^. is the folder"), atomic_folder(".", overwrite):
+        pytest.fail("the work began")
+    (tmp_path / "volume").mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "volume")
+    with pytest.raises(UserError, match="volume is where a disk"), atomic_folder("volume"):
+        pytest.fail("the work began")
+    assert listed(tmp_path) == ["volume"]
+
+
+def test_a_name_that_ends_in_dots_is_the_folder_it_leads_to(tmp_path):
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    with atomic_folder(tmp_path / "deep" / "er" / "..", overwrite=True) as made:
+        (made / "file").write_text("x")
+    assert listed(tmp_path) == ["deep", "deep.~1~"] and listed(tmp_path / "deep") == ["file"]
 
 
 def test_modes_are_kept_and_other_names_keep_their_file(tmp_path):
