@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from data_prep.jobs import checked_json, storage
 from official_bert.common.errors import UserError
 
-# Files that the commands write beside texts, and others in a folder that are not text.
-_BESIDE_TEXTS = re.compile(r"(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")
-_NO_TEXT = re.compile(rf"[._].*|{_BESIDE_TEXTS.pattern}")
+# Files that the commands write beside texts; a list of articles has a report beside it.
+_RECORDS = re.compile(r"(sentences|report|options|manifest)\.json")
+_ARTICLES = re.compile(r"articles-\d+\.jsonl\.gz")
 
 
 def expand_inputs(globs: str | Iterable[str]) -> list[str]:
@@ -19,9 +19,10 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
 
     Args:
       globs: one string (several patterns separated by commas) or a list of such strings. `**`
-        matches folders at any depth. A folder stands for the files below it, without hidden ones
-        and those that the commands write beside texts. A path that exists is taken as it is,
-        whatever characters it has. Remote paths ("gs://...") go through `storage`.
+        matches folders at any depth. A folder stands for the files below it, without those whose
+        names begin with a dot or "_". Neither a folder nor a pattern names what the commands wrote
+        beside texts. A path that exists is taken as it is, whatever characters it has. Remote paths
+        ("gs://...") go through `storage`.
 
     Raises:
       UserError: nothing given, or a pattern that matches no file.
@@ -58,13 +59,16 @@ def split_patterns(globs: str | Iterable[str]) -> list[str]:
 def _matches(pattern: str) -> list[str]:
     if storage.is_directory(pattern):
         below = storage.files_below(pattern.rstrip("/") or pattern)
-        return [path for path in below if not _NO_TEXT.fullmatch(os.path.basename(path))]
-    if storage.exists(pattern):
+        found = [path for path in below if not os.path.basename(path).startswith("_")]
+    elif storage.exists(pattern):
         return [pattern]
-    return [path for path in storage.matches(pattern) if not _is_beside_texts(path)]
+    else:
+        found = storage.matches(pattern)
+    return [path for path in found if not _is_beside_texts(path)]
 
 
 def _is_beside_texts(path: str) -> bool:
-    name = os.path.basename(path)
-    known = _BESIDE_TEXTS.fullmatch(name) is not None
-    return known and (name.endswith(".gz") or checked_json.is_ours(path))
+    folder, name = os.path.split(path)
+    if _ARTICLES.fullmatch(name):
+        return checked_json.is_ours(os.path.join(folder, "report.json"))
+    return _RECORDS.fullmatch(name) is not None and checked_json.is_ours(path)

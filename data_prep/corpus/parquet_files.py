@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from data_prep.jobs import storage
-from official_bert.common.errors import UserError, check_installed
+from official_bert.common.errors import UserError, check_installed, check_once
 from official_bert.common.json_files import field, parse_json
 
 _MAGIC = b"PAR1"
@@ -20,36 +20,35 @@ def is_parquet(path: str) -> bool:
 def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
     """Yield {column: value} of each row in plain Python; `columns` limits them.
 
-    Bytes that are UTF-8 become text, since Hive and Impala write text so.
+    Bytes that are UTF-8 become text, since Hive and Impala write text so; a text that is not UTF-8
+    becomes bytes. Times that Python lacks become text.
 
     Raises:
       UserError: pyarrow is not installed, or the file is damaged.
     """
     with _opened(path) as table:
-        of_bytes = [field.name for field in table.schema_arrow if "binary" in str(field.type)]
         for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
-            for row in _as_python(batch, path):
-                yield row | {name: _as_text(row[name]) for name in of_bytes if name in row}
+            names = batch.schema.names
+            values = (_as_python(*pair, path) for pair in zip(names, batch.columns, strict=True))
+            for row in zip(*values, strict=True):
+                yield dict(zip(names, row, strict=True))
 
 
-def _as_python(batch, path: str) -> list[dict]:
-    """Return the rows of a batch; times in nanoseconds, which Python lacks, become text."""
+def _as_python(name: str, column, path: str) -> list:
+    """Return the values of a column of a batch."""
+    import pyarrow
+
     try:
-        return batch.to_pylist()
-    except ValueError:
-        import pyarrow
-
-        found = pyarrow.Table.from_batches([batch])
-        for place, each in enumerate(batch.schema):
-            if "[ns" in str(each.type):
-                if pyarrow.types.is_nested(each.type):
-                    raise UserError(
-                        f"{path}: the column {each.name} has times in nanoseconds inside of "
-                        f"{each.type}; write them in microseconds"
-                    ) from None
-                text = found.column(place).cast(pyarrow.string())
-                found = found.set_column(place, each.name, text)
-        return found.to_pylist()
+        values = column.to_pylist()
+    except (ValueError, OverflowError) as error:  # the second one of times
+        for kind in (pyarrow.binary(), pyarrow.string()):  # of text that is not UTF-8, of times
+            with contextlib.suppress(pyarrow.ArrowException):
+                return _as_text(column.cast(kind).to_pylist())
+        raise UserError(
+            f"{path}: the column {name} of {column.type} holds values that Python lacks ({error}): "
+            "nanoseconds, other years, text that is not UTF-8; write it in another form"
+        ) from None
+    return _as_text(values) if "binary" in str(column.type) else values
 
 
 def _as_text(value):
@@ -106,6 +105,8 @@ def _opened(path: str):
 
     with storage.reading(path) as file:
         try:
-            yield pyarrow.parquet.ParquetFile(file)
+            table = pyarrow.parquet.ParquetFile(file)
+            check_once(table.schema_arrow.names, f"{path}: the columns")
+            yield table
         except (pyarrow.ArrowException, OSError) as error:
             raise UserError(f"{path} is a damaged Parquet file: {error}") from None

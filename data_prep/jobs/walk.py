@@ -1,7 +1,8 @@
 """One walk for all that read files: the files that a path, a folder or a pattern names.
 
 A name that exists is taken as it is, whatever characters it has; other names are patterns. A folder
-to which several links lead is read once, by the shortest path.
+to which several links lead is read once, by the shortest path. A link that leads nowhere counts as
+a file, so that reading it is refused and no text is missing unnoticed.
 """
 
 import errno
@@ -45,7 +46,11 @@ def _is_pattern(path: str) -> bool:
 
 
 def _counts(path: str, folders: bool) -> bool:
-    return os.path.isfile(path) or (folders and os.path.isdir(path))
+    return _is_file(path) or (folders and os.path.isdir(path))
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path))
 
 
 def _step(folder: str, part: str) -> Iterator[str]:
@@ -73,7 +78,7 @@ def _walk(folder: str) -> Iterator[tuple[str, bool]]:
                 if name.startswith("."):
                     continue
                 if not os.path.isdir(path):
-                    yield path, os.path.isfile(path)
+                    yield path, _is_file(path)
                 elif (real := os.path.realpath(path)) not in seen:
                     seen.add(real)
                     further.append(path)

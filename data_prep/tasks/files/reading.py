@@ -122,8 +122,9 @@ def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
       UserError: a row has a wrong number of columns.
     """
     for number, values in rows:
-        if values in ([], [""]) and len(names) > 1:
-            continue  # a blank line, usually the last
+        values = values or [""]  # of a blank line, usually the last
+        if values == [""] and len(names) > 1:
+            continue
         if len(values) < len(names) and short_rows == "none":
             yield number, None
             continue
@@ -132,7 +133,7 @@ def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
                 f"{name} line {number}: {len(values)} column{'s' * (len(values) != 1)}, "
                 f"expected {len(names)} ({first_of(names, 30)})"
             )
-        yield number, dict(zip(names, values or [""], strict=True))
+        yield number, dict(zip(names, values, strict=True))
 
 
 def is_quoted(lines: Iterable[tuple[int, str]]) -> bool:
@@ -214,7 +215,8 @@ def _rows_of(value, name: str) -> list:
     if isinstance(data, list):
         names = value.get("columns")  # of pandas' orient="split"
         if isinstance(names, list) and all(isinstance(row, list) for row in data):
-            return [values for _, values in named_rows(enumerate(data, 1), names, f"{name}: data")]
+            rows = named_rows(enumerate(data, 1), list(map(str, names)), f"{name}: data")
+            return [row for _, row in rows]
         return data
     if "classes" in value and isinstance(value.get("annotations"), list):  # of spaCy's annotators
         return [row for row in value["annotations"] if row is not None]

@@ -10,7 +10,7 @@ import re
 from data_prep.tasks.files import formats, reading
 from official_bert.common.errors import UserError, first_of
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,18}")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")
 _NO_TAG = ("_", "-", "")
 _COMMENT = re.compile(r"#\s*(\w[\w.:]*\s*=|(id|sent_id|text|newdoc|newpar|https?:)\b)")

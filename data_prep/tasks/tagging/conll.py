@@ -35,6 +35,7 @@ _USUAL_FILES = {
 }
 _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 _MANY_WORDS = 200  # of a sentence, on average
+_ESCAPED = str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})  # tokens of spaCy may hold these
 
 
 class Conll(HoldingOut, TfdsTask):
@@ -249,15 +250,19 @@ class Conll(HoldingOut, TfdsTask):
         return self.score(examples, [{"tags": self.column.baseline(train, words)}])
 
     def write(self, path, predictions) -> list[str]:
-        """Write a word and its tag a line, with blank lines and -DOCSTART- in between."""
+        """Write a word and its tag a line, with blank lines and -DOCSTART- in between.
+
+        Line ends and tabs of a word are written as `\\n`, `\\r` and `\\t`.
+        """
         path = self._output_path(path)
+        blanks = any(" " in w for one in predictions for words in one["words"] for w in words)
+        between = "\t" if blanks else " "
         with atomic_write(path) as file:
             for prediction in predictions:
                 file.write("-DOCSTART- O\n\n")
                 for words, tags in zip(prediction["words"], prediction["tags"], strict=True):
-                    between = "\t" if any(" " in word for word in words) else " "
                     pairs = zip(words, tags, strict=True)
-                    lines = (f"{word}{between}{tag}\n" for word, tag in pairs)
+                    lines = (f"{word.translate(_ESCAPED)}{between}{tag}\n" for word, tag in pairs)
                     file.write("".join(lines) + "\n")
         return [path]
 

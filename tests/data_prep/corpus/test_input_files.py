@@ -37,8 +37,13 @@ def test_expand_inputs(tmp_path, monkeypatch):
     assert expand_inputs("deep/**/*.txt") == ["deep/er/c.txt"]
     for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
         (Path("deep") / name).write_text("x\n")
-    assert expand_inputs("deep") == expand_inputs("deep/") == ["deep/er/c.txt", "deep/wiki_00"]
+    users = ["deep/articles-00000.jsonl.gz", "deep/sentences.json", "deep/wiki_00"]
+    assert expand_inputs("deep/*") == users
+    assert expand_inputs("deep") == expand_inputs("deep/") == sorted([*users, "deep/er/c.txt"])
     checked_json.write("deep/report.json", {})
+    checked_json.write("deep/sentences.json", {}, overwrite=True)
+    assert expand_inputs("deep") == ["deep/er/c.txt", "deep/wiki_00"]
+    Path("deep/sentences.json").write_text("x\n")
     Path("deep/options.json").write_text("texts of a user\n")
     assert expand_inputs("deep/*") == ["deep/options.json", "deep/sentences.json", "deep/wiki_00"]
     os.remove("deep/options.json")

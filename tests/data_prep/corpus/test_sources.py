@@ -189,8 +189,25 @@ def test_nanoseconds_of_parquet_need_no_pandas(tmp_path, monkeypatch):
     assert row["text"] == "a" and row["timestamp[ns]"] == "1970-01-01 00:00:01.000000001"
     inner = pyarrow.array([[1_000_000_001]], pyarrow.list_(kinds[0]))
     parquet.write_table(pyarrow.table({"when": inner}), tmp_path / "b.parquet")
-    with pytest.raises(UserError, match="column when has times in nanoseconds inside of list"):
+    with pytest.raises(UserError, match="column when of list<.*> holds values that Python lacks"):
         list(parquet_files.rows(str(tmp_path / "b.parquet")))
+
+
+def test_values_of_parquet_that_python_lacks_end_no_other_column(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = str(tmp_path / "a.parquet")
+    damaged = pyarrow.array([b"ab\xff", b"cd"]).cast(pyarrow.string(), safe=False)
+    late = pyarrow.array([2**62, 0], pyarrow.timestamp("us"))
+    parquet.write_table(pyarrow.table({"text": damaged, "late": late}), path)
+    one, other = parquet_files.rows(path)
+    assert (one["text"], other["text"]) == (b"ab\xff", "cd") and "out of range" in one["late"]
+    with pytest.raises(UserError, match=r"line 1: no text in the field 'text', but b'ab\\xff'"):
+        split_files(path, tmp_path / "out")
+    twice = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], ["text"] * 2)
+    parquet.write_table(twice, path)
+    with pytest.raises(UserError, match="the columns: text is there twice"):
+        list(parquet_files.rows(path))
 
 
 GERMAN = """\

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from data_prep.corpus import input_look
 from data_prep.corpus.input_files import expand_inputs
 from data_prep.jobs import storage, walk
 from data_prep.records import open_records
@@ -47,7 +48,14 @@ def test_patterns(corpora):
 def test_a_loop_of_links_is_read_once(corpora):
     os.symlink("..", "bb/deep/up")
     os.symlink(".", "bb/itself")
-    os.symlink("itself_too", "bb/itself_too")
     os.symlink("../qq", "bb/other")
     expected = ["bb/deep/y.txt", "bb/other/deep/y.txt", "bb/other/x.txt", "bb/x.txt"]
     assert expand_inputs("bb") == expand_inputs("bb/**/*.txt") == expected
+
+
+@pytest.mark.parametrize("target", ["nowhere", "link.txt"])
+def test_a_link_that_leads_nowhere_is_refused_where_it_is_read(corpora, target):
+    os.symlink(target, "bb/link.txt")
+    assert "bb/link.txt" in expand_inputs("bb") and "bb/link.txt" in expand_inputs("bb/*.txt")
+    with pytest.raises(UserError, match="bb/link.txt: cannot be read"):
+        input_look.look(expand_inputs("bb"))

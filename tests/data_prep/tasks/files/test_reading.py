@@ -79,6 +79,7 @@ def test_jsonl_and_gzip(write):
         ("a.jsonl", "1\n", r"line 1: expected a JSON object"),
         ("a.csv", 'text,label\n"x,1\n', r"not valid CSV"),
         ("a.jsonl", "1" * 5000, r"line 1: not valid JSON"),
+        ("a.json", '{"columns": [["a", "b"]], "data": [[1]]}', r"columns are \['a', 'b'\]"),
     ],
 )
 def test_errors_name_the_file_and_the_line(write, name, content, message):
@@ -114,6 +115,12 @@ def test_missing_file():
 
 def test_blank_lines_at_the_end_are_no_rows(write):
     assert len(rows(write("a.tsv", "text\tlabel\nx\t1\n\n"))) == 1
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_blank_line_of_a_single_column_is_an_empty_text(write, name):
+    found = rows(write(name, "text\none more\n\nlast one\n"), "text")
+    assert [row["text"] for _, row in found] == ["one more", "", "last one"]
 
 
 def test_held_out_part_is_a_fraction_that_only_the_text_decides():

@@ -105,6 +105,7 @@ def test_letters_of_tags(write, content, tags):
         ("1 O\n2 B-NUM\n", 2, "O B-NUM"),
         ("Bonn B-LOC extra\nist O more\n", 2, "B-LOC O"),
         ("Bonn\tB-LOC\t\nist\tO\n", 2, "B-LOC O"),
+        ("9" * 5000 + " O\n2 B-NUM\n", 2, "O B-NUM"),
     ],
     ids=[
         "German CoNLL-2003",
@@ -114,6 +115,7 @@ def test_letters_of_tags(write, content, tags):
         "words that are numbers",
         "tags in the middle",
         "a tab at the end",
+        "a long number",
     ],
 )
 def test_where_the_tags_stand(write, content, words, tags):

@@ -178,6 +178,15 @@ def test_no_break_spaces_are_part_of_words(write):
     assert document.sentences == (("10\u00a0000", "Paris"),)
 
 
+def test_words_with_white_space_are_written_a_word_a_line(task, tmp_path):
+    first = {"words": [["Bob", "\n", "a\tb"]], "tags": [["B-PER", "O", "O"]]}
+    second = {"words": [["x y"]], "tags": [["B-LOC"]]}
+    (path,) = task.write(tmp_path, [first, second])
+    one, other = conll_files.read(path)
+    assert (one.sentences, one.tags) == ((("Bob", r"\n", r"a\tb"),), (("B-PER", "O", "O"),))
+    assert (other.sentences, other.tags) == ((("x y",),), (("B-LOC",),))
+
+
 def test_baselines_of_single_words(write, tmp_path):
     write("eng.train", "cat NN I-NP O\ncat VB I-VP O\ncat NN I-NP O\nthe DT I-NP O\n")
     write("eng.testa", "cat NN I-NP O\nthe DT I-NP O\ndog NN I-NP O\n")
