@@ -15,9 +15,9 @@ from absl import flags
 
 from data_prep.jobs import commands, storage, vocabularies
 from data_prep.jobs.outputs import check_outputs
-from data_prep.pretraining.reading.record_files import parse_example, read_records
+from data_prep.pretraining.reading.numpy_batches import numpy_batches
 from data_prep.pretraining.reading.record_sets import open_records
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:
@@ -28,11 +28,17 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
       vocab_path: the vocabulary; "" takes the vocab.txt beside the records.
 
     Raises:
-      UserError: nothing matches, a file is truncated, or there is no vocabulary.
+      UserError: nothing matches, a record is damaged, or there is no vocabulary or another one.
     """
     records = open_records(source)
     vocab_path = vocab_path or _vocab_beside(records)
     tokenizer = vocabularies.load_tokenizer(vocab_path)
+    if records.vocab_size not in (0, tokenizer.vocab_size):
+        raise UserError(
+            f"{vocab_path} has {tokenizer.vocab_size} entries, and the records were made with "
+            f"{records.vocab_size}; give their vocabulary with --vocab"
+        )
+    records.vocab_size = tokenizer.vocab_size  # the limit of ids, where no manifest says one
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
         label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
@@ -119,10 +125,16 @@ def statistics_text(values: dict) -> str:
 
 
 def plot(values: dict, path: str, overwrite: bool = False) -> None:
-    """Draw the histogram of lengths to an image file."""
+    """Draw the histogram of lengths to an image file, whose name ends with its format.
+
+    Raises:
+      UserError: matplotlib does not write such a format, or something stands at the path.
+    """
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(7, 3.5), layout="constrained")
+    kind = os.path.splitext(path)[1].lstrip(".").lower() or "png"
+    check_choice("the format of --plot", kind, figure.canvas.get_supported_filetypes(), path)
     axes = figure.add_subplot()
     lows = [low for low, _, _ in values["length_histogram"]]
     widths = [high - low + 1 for low, high, _ in values["length_histogram"]]
@@ -135,7 +147,7 @@ def plot(values: dict, path: str, overwrite: bool = False) -> None:
         f"random next {values['random_next_share']:.1%}"
     )
     with storage.writing(path, overwrite, own=False) as file:
-        figure.savefig(file, format=os.path.splitext(path)[1].lstrip(".") or "png", dpi=120)
+        figure.savefig(file, format=kind, dpi=120)
 
 
 def named(names: list[str]):
@@ -154,9 +166,8 @@ def named(names: list[str]):
 
 
 def _examples(records):
-    for file in records.files:
-        for record in read_records(file, records.compression):
-            yield parse_example(record, file)
+    for batch in numpy_batches(records, 1, shuffle=False, masked=False):
+        yield {name: rows[0] for name, rows in batch.items()}
 
 
 def _predictions(example) -> int:

@@ -101,6 +101,20 @@ def test_the_command_and_its_errors(one, tmp_path):
     assert failed.returncode == 2 and "no record file matches" in failed.stderr
 
 
+def test_another_vocabulary_and_another_format_are_named(one, tmp_path):
+    (tmp_path / "small.txt").write_text("\n".join(VOCAB[:5]) + "\n")
+    with pytest.raises(UserError, match=r"tfrecord record 0: input_ids\[1\] is \d+, it must be"):
+        show_records.show(one, str(tmp_path / "small.txt"))
+    records = show_records.open_records(one)
+    records.vocab_size = len(VOCAB)  # as a manifest says it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(show_records, "open_records", lambda source: records)
+        with pytest.raises(UserError, match="small.txt has 5 entries, and the records were made"):
+            show_records.show(one, str(tmp_path / "small.txt"))
+    with pytest.raises(UserError, match="p.txt: the format of --plot='txt'; it is one of .*png"):
+        show_records.plot(show_records.statistics(one), str(tmp_path / "p.txt"))
+
+
 def test_several_files(one, tmp_path):
     second = tmp_path / "two.tfrecord"
     second.write_bytes(Path(one).read_bytes())
