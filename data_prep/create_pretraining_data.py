@@ -90,7 +90,7 @@ def create(
     if token_store:
         _check_apart(output, token_store)
     # Wrong or unsuitable inputs are refused before any work.
-    input_look.look(inputs)
+    found = input_look.look(inputs)
     tokenizer = vocabularies.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)
     with contextlib.ExitStack() as stack:
@@ -115,8 +115,8 @@ def create(
             manifest = checked_json.read(path)
         else:
             if not accept_input:
-                input_look.check(inputs, chosen.max_seq_length, chosen.packing != "single")
-            _warn_of_stripped_marks(inputs, chosen, tokenizer)
+                input_look.check(found, chosen.max_seq_length, chosen.packing != "single")
+            _warn_of_stripped_marks(found, chosen, tokenizer)
             storage.make_folder(work)
             store = token_store or os.path.join(work, "token_store")
             vocabulary = os.path.join(work, tokenizer.file_name)
@@ -167,10 +167,10 @@ def _check_suits(tokenizer, path, chosen):
         _ = tokenizer.continues  # or why not
 
 
-def _warn_of_stripped_marks(inputs, chosen, tokenizer):
+def _warn_of_stripped_marks(found, chosen, tokenizer):
     rules = Rules(chosen.do_lower_case, chosen.strip_accents)
     if tokenizer.kind == "word_piece" and rules.accents_go:
-        words = [word for line in input_look.look(inputs).lines for word in line.split()]
+        words = [word for line in found.lines for word in line.split()]
         lost = sum(map(shares.loses_marks, words))
         if warning := shares.warning_of_marks(lost, len(words)):
             print(warning, file=sys.stderr)

@@ -122,7 +122,7 @@ def count_words(
     """
     rules = Rules(do_lower_case, strip_accents)
     paths = expand_inputs(inputs)
-    input_look.check(paths)
+    input_look.check(input_look.look(paths))
     languages.check(language_exponent)
     by_language, facts = {}, Counter()
     count = functools.partial(_count_file, rules=rules, invalid_utf8=invalid_utf8)

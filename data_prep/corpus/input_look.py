@@ -131,17 +131,17 @@ def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
     return ""
 
 
-def check(paths: list[str], max_tokens: int = 0, pairs: bool = True) -> None:
-    """Check an input before it is read.
+def check(found: InputLook, max_tokens: int = 0, pairs: bool = True) -> None:
+    """Check an input before all of it is read.
 
     Args:
+      found: the result of `look`.
       max_tokens: of a row; 0 where any plain text will do.
       pairs: whether rows are pairs of segments, which one document cannot give.
 
     Raises:
       UserError: it is not plain text or not a corpus of sentences; the message describes it.
     """
-    found = look(paths)
     reason = other_format(found)
     if reason and not max_tokens:
         raise UserError(f"the input is not plain text: {reason}. It has {found}")

@@ -356,7 +356,11 @@ class SegmentedEncoder:
         self._is_ideograph = np.array([len(p) == 1 and is_ideograph(p) for p in tokenizer.vocab])
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Encode lines as `BertTokenizer.encode_lines` does; blanks are the segmenter's."""
+        """Encode lines as `BertTokenizer.encode_lines` does; blanks are the segmenter's.
+
+        A tab and the ideographic space separate words too.
+        """
+        data = data.replace(b"\t", b" ").replace("\u3000".encode(), b" ")
         ids, offsets = self._tokenizer.encode_lines(data.replace(b" ", b"\n"))
         ideograph = self._is_ideograph[ids]
         continues = ideograph.copy()

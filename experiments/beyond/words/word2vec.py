@@ -60,7 +60,7 @@ def learn(
     from gensim.models import Word2Vec
 
     paths = expand_inputs(inputs)
-    input_look.check(paths)
+    input_look.check(input_look.look(paths))
     settings = {
         "vector_size": LEARNT_WIDTH, "window": 5, "negative": 5, "ns_exponent": 0.75,
         "sample": 1e-3, "min_count": 5, "epochs": 5, "workers": 1, "seed": seed,

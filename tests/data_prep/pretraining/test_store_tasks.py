@@ -16,7 +16,13 @@ VOCAB = [*SPECIAL_TOKENS, "ab", "##c", ".", "\u3002", *HANZI]
 def test_ideographs_inside_a_word_are_marked():
     tokenizer = BertTokenizer(VOCAB)
     a, b, c, d = HANZI[:4]
-    lines = [f"{a}{b} {c}  abc{d}{a}", "", f" {b}.{c}{d}\u3002 ", f"{a}\u4fdd{b}"]
+    lines = [
+        f"{a}{b} {c}  abc{d}{a}",
+        "",
+        f" {b}.{c}{d}\u3002 ",
+        f"{a}\u4fdd{b}",
+        f"{a}\t{b}\u3000{c}{d}",
+    ]
     ids, offsets = SegmentedEncoder(tokenizer).encode_lines(
         "".join(f"{t}\n" for t in lines).encode()
     )
@@ -28,7 +34,7 @@ def test_ideographs_inside_a_word_are_marked():
         for s, e in zip(offsets[:-1], offsets[1:], strict=True)
     ]
     # An unknown ideograph is not a word's part.
-    assert marked == [".+....+", "", "...+.", "..."]
+    assert marked == [".+....+", "", "...+.", "...", "...+"]
 
 
 @pytest.fixture
