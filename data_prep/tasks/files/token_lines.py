@@ -232,9 +232,9 @@ class TokenLines:
         if self._numbered or len(fields) != self._num_columns or _COMMENT.match(line):
             return True
         is_tag = self._layout.column.is_tag
-        return bool(self._tag_places) and not any(
-            is_tag(fields[place]) for place in self._tag_places
-        )
+        # A short line is said to lack its tag where columns are checked.
+        places = [place for place in self._tag_places if place < len(fields)]
+        return bool(places) and not any(is_tag(fields[place]) for place in places)
 
     def _check_columns(self, number: int, fields: list[str]) -> None:
         least = max(self._word, self._tag) + 1 if self._tagged else self._word + 1

@@ -133,6 +133,7 @@ def test_where_the_tags_stand(write, content, words, tags):
         ("a O\n", {"word_column": "x"}, "word_column=x; its columns are 1 to 2"),
         ("a\tO\n\tO\n", {}, "line 2: the word is empty"),
         ("1\ta\tO\n2\tb\n", {}, r"line 2: 2 columns, expected 3 \(word number 2, entities last"),
+        ("# O\nof O\n", {"column": "chunks"}, r"line 1: 2 columns, expected 3 .*, chunks"),
         ("tumour\tB\nof\tO\n", {}, "the tag 'B' names no kind of phrase; write it as B-KIND"),
         ("Sentence #\tWord\tTag\ns 1\tBonn\tB-LOC\n", {}, "blank line between sentences"),
     ],
