@@ -25,6 +25,7 @@ from absl import flags
 
 from data_prep.corpus import shares, sources, tfds_corpora
 from data_prep.corpus.input_files import expand_inputs, places_of, split_patterns
+from data_prep.corpus.packed_files import unpacked_name
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
@@ -203,8 +204,7 @@ def _output_names(paths: list[str], compress: bool) -> list[str]:
     """Return a flat name for each input: its own, with its folders where two inputs share it."""
 
     def name(path):
-        stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", path)
-        stem = re.sub(r"\.(txt|jsonl|parquet)$", "", stem)
+        stem = re.sub(r"\.(txt|jsonl|parquet)$", "", unpacked_name(path))
         return stem + (".txt.gz" if compress else ".txt")
 
     # "tfds:wiki40b/en@train[20000:40000]" becomes "wiki40b-en-train-000020000".

@@ -10,7 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from data_prep.corpus.packed_files import open_bytes
+from data_prep.corpus.packed_files import open_bytes, unpacked_name
 from data_prep.corpus.sentence_splitter import split_sentences
 from data_prep.corpus.text_files import BYTE_ORDER_MARK
 from official_bert.common.errors import UserError
@@ -19,7 +19,7 @@ _FILES = 20  # of the input, evenly spread
 _BYTES = 1 << 18  # from the start of each
 _MOST = 0.5  # a fault with this share of the sample is one of the whole input
 
-_TABLE = re.compile(r"\.[ct]sv(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
+_TABLES = (".csv", ".tsv")
 _JSON = re.compile(r'\[\s*(\{|$)|\{\s*("|$)')
 _MARKUP = re.compile(r"<(!doctype|\?xml|html|mediawiki)\b", re.IGNORECASE)
 _SHORTEST_ROW = 128  # whole sentences are longer than the rows of small experiments
@@ -72,7 +72,8 @@ def look(paths: list[str]) -> InputLook:
             data = data[: data.rfind(b"\n") + 1] or data
         carriage_returns |= data.count(b"\r") > 1 and b"\n" not in data
         lines += [line.strip() for line in data.decode("utf-8", "replace").split("\n")] + [""]
-    return InputLook(lines, whole, carriage_returns, next(filter(_TABLE.search, chosen), ""))
+    tables = (path for path in chosen if unpacked_name(path).lower().endswith(_TABLES))
+    return InputLook(lines, whole, carriage_returns, next(tables, ""))
 
 
 def other_format(found: InputLook) -> str:

@@ -21,6 +21,7 @@ _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
 # Text is packed to a tenth, nothing worth reading to a hundredth: of such files little is read.
 _MOST_TIMES, _FREE = 200, 1 << 24
 _MOST_LAYERS = 5  # of packing and encoding, one in the other, and the text
+_ENDING = re.compile(r"\.(gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
 
 class DamagedFile(UserError):
@@ -48,6 +49,11 @@ def open_bytes(path: str) -> io.BufferedReader:
     except UserError:
         content.close()
         raise
+
+
+def unpacked_name(path: str) -> str:
+    """Return a file's name without the ending of its packing; the content may be otherwise."""
+    return _ENDING.sub("", path)
 
 
 def plain_stream(stream, name: str = "standard input") -> io.BufferedReader:

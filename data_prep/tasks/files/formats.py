@@ -14,13 +14,13 @@ import sys
 from collections.abc import Sequence
 
 from data_prep.corpus import parquet_files
+from data_prep.corpus.packed_files import unpacked_name
 from data_prep.tasks.files import reading
 from data_prep.tasks.files.table import MOST_LISTED, NAMES, Table
 from official_bert.common.errors import UserError, check_once, first_of
 from official_bert.common.json_files import shorten
 
 TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
 _MOST_ABOVE = 20  # lines in which a header is looked for
 # Beginnings of files that are not tables -> what they are.
@@ -104,8 +104,7 @@ def announce(table: Table | str):
 
 def ending(path: str) -> str:
     """Return the ending of a file name, such as "tsv", without that of packed files."""
-    for suffix in _COMPRESSED:
-        path = path.removesuffix(suffix)
+    path = unpacked_name(path)
     return path.rpartition(".")[2].lower() if "." in path else ""
 
 
