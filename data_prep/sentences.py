@@ -24,7 +24,7 @@ from collections import Counter
 from absl import flags
 
 from data_prep.corpus import shares, sources, tfds_corpora
-from data_prep.corpus.input_files import expand_inputs, places_of, split_patterns
+from data_prep.corpus.input_files import each_once, expand_inputs, places_of, split_patterns
 from data_prep.corpus.packed_files import unpacked_name
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
@@ -164,7 +164,7 @@ def _expand(inputs: str | list[str]) -> list[str]:
     found = []
     for name in split_patterns(inputs):
         found += tfds_corpora.slices(name) if tfds_corpora.is_tfds(name) else expand_inputs(name)
-    return found or expand_inputs(inputs)
+    return each_once(found) or expand_inputs(inputs)
 
 
 @contextlib.contextmanager

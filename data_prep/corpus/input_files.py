@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from data_prep.jobs import checked_json, storage
 from official_bert.common.errors import UserError
+from official_bert.common.paths import is_remote, named_path
 
 # Files that the commands write beside texts; a list of articles has a report beside it.
 _RECORDS = re.compile(r"(sentences|report|options|manifest)\.json")
@@ -30,13 +31,21 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
     patterns = split_patterns(globs)
     if not patterns:
         raise UserError("no input files were given")
-    paths = {}  # a dict keeps the order and drops repetitions
+    paths = []
     for pattern in patterns:
         matches = _matches(pattern)
         if not matches:
             raise UserError(f"no file matches {pattern!r} (current folder: {os.getcwd()})")
-        paths.update(dict.fromkeys(matches))
-    return list(paths)
+        paths += matches
+    return each_once(paths)
+
+
+def each_once(paths: Iterable[str]) -> list[str]:
+    """Return paths without those that name a file again, in whatever spelling."""
+    found = {}
+    for path in paths:
+        found.setdefault(path if is_remote(path) else str(named_path(path)), path)
+    return list(found.values())
 
 
 def places_of(globs: str | Iterable[str]) -> list[str]:

@@ -178,6 +178,8 @@ def test_errors(tmp_path):
         (tmp_path / name).write_text("One is here. Two is here.\n")
     counts = split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out", layout="lines")
     assert list(counts) == ["a-x.txt.gz", "b-x.txt.gz"]
+    twice = [str(tmp_path / "a" / "x.txt"), str(tmp_path / "a" / "*"), f"{tmp_path}/./a/x.txt"]
+    assert list(split_files(twice, tmp_path / "once", layout="lines")) == ["x.txt.gz"]
     with pytest.raises(UserError, match="no sentence found in 2 files with --documents=chapters"):
         split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out2", layout="chapters")
     with pytest.raises(

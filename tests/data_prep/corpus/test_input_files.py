@@ -29,6 +29,11 @@ def test_expand_inputs(tmp_path, monkeypatch):
     for name in ["b.txt", "a.txt", "odd,[1].txt", "deep/er/c.txt"]:
         Path(name).write_text("x\n")
     assert expand_inputs("b.txt,*.txt") == ["b.txt", "a.txt", "odd,[1].txt"]
+    assert expand_inputs("./b.txt,b.txt,deep/../b.txt") == ["./b.txt"]
+    os.symlink("deep/er", "link")  # so link/../b.txt is another file
+    Path("deep/b.txt").write_text("x\n")
+    assert expand_inputs("b.txt,link/../b.txt") == ["b.txt", "link/../b.txt"]
+    os.remove("deep/b.txt")
     assert expand_inputs(["odd,[1].txt"]) == ["odd,[1].txt"]
     assert places_of("b.txt,deep, deep/er") == ["deep", "deep/er"]
     assert expand_inputs("odd,[1].txt") == ["odd,[1].txt"]
