@@ -14,7 +14,7 @@ from pathlib import Path
 from data_prep.jobs import command_flags, commands
 from official_bert.backend import tensorflow_start
 from official_bert.checkpoints.finding import hub
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_line
 
 
 def publish(
@@ -100,7 +100,7 @@ def _upload(folder: Path, name: str, public: bool, update: bool) -> str:
         raise
     except Exception as error:  # of the network, or of the hub
         what = "an empty repository was made; --update goes on" if begun else "nothing was sent"
-        raise UserError(f"{name} at {constants.ENDPOINT}: {hub.why(error)}; {what}") from error
+        raise UserError(f"{name} at {constants.ENDPOINT}: {first_line(error)}; {what}") from error
     return f"{name}: {done.commit_url}"
 
 

@@ -29,7 +29,7 @@ def make_server(app, host: str, port: int):
     """Return a waitress server for an application, not yet running; port 0 picks a free one.
 
     Raises:
-      UserError: the address is in use or not this machine's.
+      UserError: the address is in use, not this machine's, or not an address.
     """
     import waitress
 
@@ -37,8 +37,9 @@ def make_server(app, host: str, port: int):
         raise UserError(f"--port={port}: a port is a number from 0 to 65535")
     try:
         return waitress.create_server(app, host=host, port=port, ident=None, map={})
-    except OSError as error:
-        raise UserError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot listen at {host}:{port}: {reason}") from error
 
 
 def serve(
@@ -66,6 +67,11 @@ def serve(
     Raises:
       UserError: the model cannot be served, or the server cannot listen at the address.
     """
+    if ":" in host and not allowed_hosts:  # werkzeug reads names, and addresses with dots
+        raise UserError(
+            f"--host={host}: the server would refuse requests to an address of IPv6; give the "
+            "names that clients use with --allowed_hosts, or '*' for all"
+        )
     tensorflow_start.import_tensorflow()
     import official_bert
     from experiments.serving.rest import create_app
@@ -87,8 +93,10 @@ def serve(
             hosts={"localhost", "127.0.0.1", host, socket.gethostname(), *allowed_hosts},
         )
         server = make_server(app, host, port)
-        _warm_up(served)
-        return run_until_signal(server, f"serving {name} at http://{host}:{server.effective_port}/")
+        if served.description:  # the inputs of other SavedModels may not be texts
+            _warm_up(served)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{server.effective_port}/"
+        return run_until_signal(server, f"serving {name} at {address}")
 
 
 def main(_) -> int:

@@ -350,6 +350,8 @@ class Model(LoadedModel):
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
         """Run `function` on batches of rows, the longest first; return {name: array} of each
         row."""
+        if batch_size < 1:
+            raise UserError(f"batch_size must be positive, not {batch_size}")
         call = self._compiled(key, function, with_masks=_MASKS in rows[0])
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]["input_ids"]))
         found: list[dict] = [{}] * len(rows)

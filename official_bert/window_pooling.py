@@ -15,7 +15,7 @@ def pool(vectors, real, pooling: str):
 
     Args:
       vectors: [B, W, H].
-      real: bool [B, W], True for the first windows of a row, at least one.
+      real: bool [B, W], True for the first windows of a row; none of a row that fills the batch.
       pooling: "mean", "max", or "first_last", the mean of the first and the last one.
 
     Returns: [B, H].
@@ -24,7 +24,7 @@ def pool(vectors, real, pooling: str):
 
     real = ops.expand_dims(real, -1)  # LiteRT has no slices with an ellipsis
     weights = ops.cast(real, vectors.dtype)
-    count = ops.maximum(ops.sum(weights, axis=1), 1)  # [B, 1]; rows that fill a batch have none
+    count = ops.maximum(ops.sum(weights, axis=1), 1)  # [B, 1]
     if pooling == "mean":
         return ops.sum(vectors * weights, axis=1) / count
     if pooling == "max":

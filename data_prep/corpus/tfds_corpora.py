@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from data_prep.corpus import sentence_splitter, text_layout
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_line
 
 PREFIX = "tfds:"
 
@@ -138,7 +138,7 @@ def _builder(dataset: str):
     try:
         builder = tfds.builder(dataset)
     except (tfds.core.DatasetNotFoundError, ValueError, ImportError) as error:
-        reason = str(error).split("\n")[0]
+        reason = first_line(error)
         raise UserError(f"tfds:{dataset}: not in TensorFlow Datasets: {reason}") from None
     if not builder.info.splits:
         try:
@@ -146,7 +146,7 @@ def _builder(dataset: str):
         except Exception as error:
             raise UserError(
                 f"tfds:{dataset} is not in {builder.data_dir} and could not be prepared: "
-                f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                f"{type(error).__name__}: {first_line(error)}"
             ) from error
     return builder
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
-from official_bert.common.errors import UserError, os_errors
+from official_bert.common.errors import UserError, first_line, os_errors
 from official_bert.common.files import atomic_write
 from official_bert.common.outside_files import open_file
 from official_bert.common.paths import is_remote
@@ -293,4 +293,4 @@ def _file_system(path: str):
             f"{', '.join(_EXTRAS)}, and local paths"
         ) from None
     except OSError as error:
-        raise UserError(f"{path} cannot be reached: {str(error).splitlines()[0]}") from None
+        raise UserError(f"{path} cannot be reached: {first_line(error)}") from None

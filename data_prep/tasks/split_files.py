@@ -11,7 +11,7 @@ from data_prep.tasks.files import formats
 from data_prep.tasks.files.reading import check_texts, is_held_out, text_hash
 from data_prep.tasks.files.table import Table
 from data_prep.tasks.task import FileTask, MissingFile, find_file
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_line
 
 
 class HoldingOut(FileTask):
@@ -227,9 +227,8 @@ def read_tfds(name: str, split: str, tfds_dir: str, files: str):
         builder = tfds.builder(name, data_dir=tfds_dir or None)
         builder.download_and_prepare()
     except Exception as error:  # network errors have many types
-        reason = (str(error).splitlines() or [""])[0]
         raise UserError(
-            f"TFDS could not prepare {name} ({type(error).__name__}: {reason}); "
+            f"TFDS could not prepare {name} ({type(error).__name__}: {first_line(error)}); "
             f"set data_dir to {files}"
         ) from error
     if split == "dev" and split not in builder.info.splits:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from official_bert.objectives import fills_masks
 from official_bert.tokenization import sequences
 
 _WORDS = 5  # offered for each [MASK]
@@ -21,6 +22,10 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
       {"tokens": list of T pieces, "attention": [heads][T][T], 3 digits: how much each token
       takes from each, "candidates" (of a model with a masked-LM head): {place of a [MASK]: list of
       {"word", "probability"}}, "cut": whether text was left out}.
+
+    Raises:
+      UserError: the vocabulary has no mask.
+      IndexError: `mask` is not the place of a token.
     """
     from keras import ops
 
@@ -47,7 +52,7 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
         "cut": bool(row["truncated"]),
     }
     positions = np.flatnonzero(ids == tokenizer.mask_id)
-    if loaded.head == "pretraining" and len(positions):
+    if loaded.head == "pretraining" and fills_masks(loaded.settings) and len(positions):
         answers = Answers(loaded, "masked_words", ServingSettings(top_k=_WORDS))
         vectors = ops.take(outputs["sequence_output"], positions, axis=1)
         shares, best = (ops.convert_to_numpy(x)[0] for x in answers.best_words(vectors))

@@ -25,7 +25,7 @@ import numpy as np
 from werkzeug.exceptions import HTTPException, SecurityError
 
 from experiments.serving.explanation import explain
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_line
 from official_bert.common.json_files import parse_json, shorten, whole_characters
 
 _DEFAULT_SIGNATURE = "serving_default"
@@ -59,7 +59,12 @@ def create_app(
       max_bytes: largest size of a request's body.
       max_texts: most rows of a request.
       hosts: names under which it answers clients and its own page; "*" for all.
+
+    Raises:
+      UserError: the name cannot be part of an address.
     """
+    if set("<>") & set(name):
+        raise UserError(f"--name={name}: an address has no < or >; choose another name")
     app = flask.Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_bytes
     app.config["TRUSTED_HOSTS"] = None if "*" in hosts else [*map(str.lower, hosts)]
@@ -137,6 +142,10 @@ def create_app(
     @app.errorhandler(RequestError)
     def refuse(error):
         return {"error": str(error)}, error.status
+
+    @app.errorhandler(UserError)
+    def refuse_use(error):
+        return {"error": str(error)}, 400
 
     @app.errorhandler(HTTPException)
     def refuse_http(error):
@@ -252,7 +261,7 @@ def _tensor(name, value, spec, max_texts):
     try:
         tensor = tf.constant(_decoded(value), spec.dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise RequestError(f"{name}: {str(error).splitlines()[0][:300]}") from None
+        raise RequestError(f"{name}: {first_line(error)[:300]}") from None
     if value == []:
         tensor = tf.zeros([0] * spec.shape.rank, spec.dtype)
     if not spec.shape.is_compatible_with(tensor.shape):
@@ -269,7 +278,8 @@ def _decoded(value):
     if isinstance(value, dict) and set(value) == {"b64"}:
         return base64.b64decode(value["b64"], validate=True)
     if isinstance(value, bool) or (isinstance(value, int) and abs(value) >= 2**31):
-        raise ValueError(f"{shorten(value, 50)} is no 32-bit integer")  # TensorFlow would wrap it
+        # TensorFlow would wrap it.
+        raise ValueError(f"{shorten(value, 50)} is not a 32-bit integer")
     return value
 
 

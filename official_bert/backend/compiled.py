@@ -19,10 +19,11 @@ def compiled(model, function: Callable) -> Callable:
 
         call = tf.function(function, reduce_retracing=True, autograph=False)
         return lambda batch: tf.nest.map_structure(lambda x: x.numpy(), call(batch))
-    if keras.backend.backend() != "jax":
-        return lambda batch: keras.tree.map_structure(
-            keras.ops.convert_to_numpy, function(batch)
-        )  # fmt: skip
+    if keras.backend.backend() == "torch":
+        import torch
+
+        call = torch.no_grad()(function)  # no activation is kept for a gradient
+        return lambda batch: keras.tree.map_structure(keras.ops.convert_to_numpy, call(batch))
     import jax
 
     call = jitted([*model.variables, *getattr(model, "read_only", ())], function)

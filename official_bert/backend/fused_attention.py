@@ -16,6 +16,7 @@ import numpy as np
 from keras import ops
 
 from official_bert.backend import place_hash
+from official_bert.common.errors import first_line
 
 _MESH: contextvars.ContextVar = contextvars.ContextVar("mesh", default=None)
 SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
@@ -49,8 +50,6 @@ def divided(mesh, axis: str):
     """Declare, inside a block, that a batch's rows are divided along an axis of a JAX mesh.
 
     XLA divides a product among devices, but not a kernel. Undeclared, a batch is taken to be whole.
-
-    XLA divides a product among devices, but not a kernel: what is not said is taken to be whole.
     """
     token = _MESH.set((mesh, axis))
     try:
@@ -166,7 +165,7 @@ def refusal(length: int, width: int, wide: bool, rate: float) -> str:
             return f"heads are {width} wide, kernels take {pallas_attention.WIDTHS}"
         apart = distance(pallas_attention.attention, length, width, wide, rate)
     except Exception as error:  # a compiler's, of any kind
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
+        return f"{type(error).__name__}: {first_line(error)[:300]}"
     return "" if apart < NEAR else f"it is {apart:.1e} from them, more than {NEAR}"
 
 

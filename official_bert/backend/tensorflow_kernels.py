@@ -78,8 +78,9 @@ def dense(x, kernel, bias):
 
 
 def scores_of_table(x, table, bias):
-    """Return products with every row of a table, plus a bias or None: [N, H], [V, H], [V] -> [N,
-    V].
+    """Return products with every row of a table, plus a bias or None.
+
+    Shapes are [N, H], [V, H], [V] -> [N, V].
 
     The product has the dtype of `x` and `table`; bias and result are float32. With the table
     transposed inside the product its gradient needs no transposition either.

@@ -13,9 +13,6 @@ def import_tensorflow() -> None:
 
     Nothing happens where TensorFlow is not installed, since whoever needs it will say so, or where
     KERAS_BACKEND names another backend.
-
-    Where TensorFlow is not installed this does nothing: whoever needs it will say so. Nor does it
-    where KERAS_BACKEND names another one.
     """
     if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
         return

@@ -44,4 +44,4 @@ def named_arrays(model) -> dict[str, np.ndarray]:
 
 def _below(owner, variable) -> str:
     # "encoder/layer_0/..." -> "layer_0/...", also where the model was made inside a name scope.
-    return variable.path.split(f"{owner.name}/", 1)[-1]
+    return f"/{variable.path}".split(f"/{owner.name}/", 1)[-1].removeprefix("/")

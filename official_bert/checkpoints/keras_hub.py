@@ -23,7 +23,7 @@ from official_bert.checkpoints.files import hdf5_files
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.member import Backbone
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, first_line
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
 from official_bert.common.outside_files import check_below
@@ -272,7 +272,7 @@ def _our_tokenizer(
         theirs = getattr(keras_hub.models, class_name).from_preset(preset)
     except Exception as error:  # a preset of a backbone alone has no tokenizer
         if (Path(preset) / _TOKENIZER).exists():
-            reason = str(error).partition("\n")[0]
+            reason = first_line(error)
             raise UserError(f"{preset}: its tokenizer cannot be read ({reason})") from error
         return None if vocab is None else find_tokenizer(vocab, Path(preset), do_lower_case)
     if backbone.tokenizer_from:

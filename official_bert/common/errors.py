@@ -29,6 +29,11 @@ def first_of(names: Iterable[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message; the name of its class where it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> None:
     """Raise UserError where a value is not one of the choices; `source` starts the message."""
     if value not in (known := list(choices)):

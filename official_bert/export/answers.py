@@ -54,8 +54,7 @@ class Answers:
     def encode(self, batch: dict) -> dict:
         """Return "sequence_output" and "pooled_output" as `BertEncoder` does.
 
-        For embeddings and features there is "vectors" too: the layers that are asked for, [B, L,
-        D].
+        For embeddings and features "vectors" [B, L, D] are the layers that are asked for.
         """
         encoded = self.loaded.encoder(batch)
         if self.reads_layers:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.checkpoints import integrity
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice, first_line
 from official_bert.common.json_files import read_json
 
 DESCRIPTION = "assets.extra/serving.json"  # inside the folder of a version
@@ -69,7 +69,7 @@ class ExportedModel:
             self._loaded = tf.saved_model.load(str(path))  # keeps the signatures alive
             self.signature_defs = _signature_defs(path)
         except Exception as error:  # TensorFlow raises every kind of exception for damage
-            reason = str(error).partition("\n")[0]
+            reason = first_line(error)
             if set("[]*?") & set(str(path)):
                 reason = "TensorFlow takes its path for a pattern; name it without [ ] * ?"
             raise UserError(f"{path}: cannot be read as a SavedModel ({reason})") from error
@@ -80,12 +80,26 @@ class ExportedModel:
 
         Returns:
           {output name: numpy array, or (nested) list of str for texts}.
+
+        Raises:
+          UserError: there is no such signature, or its inputs have other names, types or shapes.
         """
         import tensorflow as tf
 
+        check_choice("signature", signature, self.signatures)
         function = self.signatures[signature]
-        types = function.structured_input_signature[1]
-        tensors = {name: tf.constant(value, types[name].dtype) for name, value in inputs.items()}
+        specs = function.structured_input_signature[1]
+        if inputs.keys() != specs.keys():
+            given, wanted = ", ".join(inputs) or "none", ", ".join(specs)
+            raise UserError(f"{signature}: the inputs are {given}; they must be {wanted}")
+        tensors = {}
+        for name, value in inputs.items():
+            try:
+                tensors[name] = tf.constant(value, specs[name].dtype)
+            except (TypeError, ValueError) as error:
+                raise UserError(f"{name}: {first_line(error)[:300]}") from None
+            if not specs[name].shape.is_compatible_with(shape := tensors[name].shape):
+                raise UserError(f"{name} has the shape {shape}; it must be {specs[name].shape}")
         return {name: _readable(value.numpy()) for name, value in function(**tensors).items()}
 
 

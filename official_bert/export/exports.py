@@ -33,10 +33,10 @@ def load(model: str | os.PathLike):
     """Return a `LoadedModel` and its name in messages, from a folder or a loaded model.
 
     Raises:
-      UserError: the folder cannot be read, or has no vocabulary.
+      UserError: the folder cannot be read, or the model has no vocabulary.
     """
     if not isinstance(model, str | os.PathLike):
-        return model, "the model"
+        return _with_vocabulary(model, "the model"), "the model"
     from official_bert.checkpoints import model_folder
 
     return _with_vocabulary(model_folder.load(model), model), str(model)
@@ -126,7 +126,7 @@ def write_description(folder: Path, name: str, *described, **more) -> None:
     write_json(folder / name, fields)
 
 
-def _with_vocabulary(loaded, folder):
+def _with_vocabulary(loaded, source):
     if loaded.tokenizer is None:
-        raise UserError(f"{folder}: has no vocabulary; a served model needs its vocabulary")
+        raise UserError(f"{source}: has no vocabulary; a served model needs its vocabulary")
     return loaded

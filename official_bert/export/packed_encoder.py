@@ -267,7 +267,7 @@ class PackedAnswers(Answers):
             self.parts += [self._scores, *(weight.value for weight in bilstm)]
 
     def answer_packed(self, packed: Packed, **more) -> tuple[dict, PackedRows]:
-        """Return the outputs, and the `Rows` of the tokens.
+        """Return the outputs, and the `PackedRows` of the tokens.
 
         `more` holds further entries of `answer`'s `rows`.
         """

@@ -165,7 +165,10 @@ def _signatures(model) -> dict:
 
 
 def _parse_examples(examples, text_inputs):
-    """Parse tf.Examples [B] to the text inputs; a missing feature is an empty text."""
+    """Parse tf.Examples [B] to the text inputs; a missing feature is an empty text.
+
+    Examples with different numbers of choices fail when the graph runs.
+    """
     import tensorflow as tf
 
     features = {
@@ -175,10 +178,13 @@ def _parse_examples(examples, text_inputs):
         for name, shape in text_inputs.items()
     }
     parsed = tf.io.parse_example(examples, features)
-    return {
-        name: value.to_tensor("") if isinstance(value, tf.RaggedTensor) else value
-        for name, value in parsed.items()
-    }
+    for name, value in parsed.items():
+        if isinstance(value, tf.RaggedTensor):
+            lengths = value.row_lengths()
+            alike = tf.reduce_all(lengths == lengths[:1])  # a choice of "" would take a share
+            tf.debugging.Assert(alike, [f"{name} must be of one number in all examples"])
+            parsed[name] = value.to_tensor("")
+    return parsed
 
 
 def write_warm_up(path, model_name: str, model) -> None:

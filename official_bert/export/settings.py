@@ -4,12 +4,13 @@ This needs neither Keras nor TensorFlow, so a model that cannot be exported is r
 """
 
 import dataclasses
+import re
 from typing import Any
 
 from official_bert.checkpoints.sentence_vectors import SentenceVectors
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import fields_of
-from official_bert.tokenization.sequences import TRUNCATIONS
+from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import check_overlap
 
 PRECISIONS = ("float32", "bfloat16", "int8")
@@ -78,12 +79,21 @@ class ServingSettings:
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("pooling", self.pooling, POOLINGS)
         check_choice("label_piece", self.label_piece, LABEL_PIECES)
-        check_choice("truncation", self.truncation, TRUNCATIONS)
+        check_choice("truncation", self.truncation, sequences.TRUNCATIONS)
         check_choice("layers", self.layers, LAYERS)
         lengths = ("max_seq_length", "doc_stride", "max_answer_length")
         for name in (*lengths, "n_best_size", "top_k"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be positive, not {getattr(self, name)}")
+        for name in ("max_query_length", "windows", "window_overlap"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{name} must not be negative, but is {getattr(self, name)}")
+        for name in self.input_fields:
+            if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or name == "self":
+                raise UserError(
+                    f"input_fields: {name!r:.80} is not a name for TensorFlow; it takes letters, "
+                    "digits and _, a letter first, and not 'self'"
+                )
         if len(self.input_fields) > 2 or len(set(self.input_fields)) != len(self.input_fields):
             raise UserError(f"input_fields: one or two different names, not {self.input_fields!r}")
 
@@ -163,6 +173,8 @@ class ServingSettings:
                 f"{config.num_hidden_layers}"
             )
         separators = loaded.tokenizer.separators
+        pairs = head == "multiple_choice" or len(self.input_fields) == 2
+        sequences.check_room(self.max_seq_length, separators if pairs else 0)
         if head == "span" and self.max_seq_length <= self.max_query_length + 2 + separators:
             raise UserError(
                 f"max_seq_length={self.max_seq_length} leaves no room for the passage beside a "

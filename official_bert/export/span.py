@@ -122,7 +122,8 @@ class ServedSpan(ServedModel):
         earlier = earlier & ~tf.eye(tf.shape(same)[1], dtype=tf.bool)
         repeated = tf.reduce_any(same & earlier, axis=2)
         kept = found & ~repeated & (words != "")
-        kept &= tf.cumsum(tf.cast(kept, tf.int32), axis=1) <= size
+        rank = tf.cumsum(tf.cast(kept, tf.int32), axis=1)
+        kept &= rank <= size
         scores = tf.where(kept, scores, _NOTHING)
 
         best = tf.argmax(scores, axis=1)
@@ -134,7 +135,9 @@ class ServedSpan(ServedModel):
         if self.settings.allow_no_answer:
             odds = empty - score
             no_answer |= odds > self.settings.null_score_diff_threshold
-            rivals = tf.concat([scores, empty[:, None]], axis=1)
+            # The empty answer takes the place of the last of n spans where it is better.
+            loses = (rank == size) & (empty[:, None] > scores)
+            rivals = tf.concat([tf.where(loses, _NOTHING, scores), empty[:, None]], axis=1)
         probabilities = tf.nn.softmax(rivals)
         of_none = probabilities[:, -1] if self.settings.allow_no_answer else 1.0
         return {

@@ -167,12 +167,11 @@ def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
                 strict=False,
             )  # fmt: skip
         ]
-        for words in masks:  # put the best word in each place
+        text, *behind = text.split(mask)
+        for words, after in zip(masks, behind, strict=True):  # put the best word in each place
             if (word := words[0]["word"]).startswith("##"):
-                before, after = text.split(mask, 1)
-                text = before.rstrip() + word[2:] + after
-            else:
-                text = text.replace(mask, word, 1)
+                text, word = text.rstrip(), word[2:]
+            text += word + after
         found.append({"text": text, "masks": masks})
     return found
 

@@ -125,7 +125,7 @@ def in_graph_tokenizer(tokenizer):
     """
     # Building it takes half of an export's time, so exports of one vocabulary share it.
     key = tokenizer.digest()
-    if key not in _made:
+    if (made := _made.get(key)) is None:
         kind = tokenizer.kind
         if kind == "tokenizer_json":
             kind = tokenizer.contents["model"].get("type")
@@ -134,9 +134,11 @@ def in_graph_tokenizer(tokenizer):
                 f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token "
                 "ids instead (experiments.export --format=onnx)"
             )
+        with tf.init_scope():  # a graph's own tensors would end with it
+            made = find("graphs", kind, _IN_GRAPH)(tokenizer)
         _made.clear()
-        _made[key] = find("graphs", kind, _IN_GRAPH)(tokenizer)
-    return _made[key]
+        _made[key] = made
+    return made
 
 
 # Kinds of tokenisers, and models of foreign tokenizer.json files; extensions add further ones.

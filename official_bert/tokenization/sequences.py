@@ -20,9 +20,7 @@ def pack(
       {"input_ids", "segment_ids": lists of the same length, "truncated": 0 or 1}.
     """
     between = [] if second is None else tokenizer.between
-    room = max_seq_length - 2 - len(between)
-    if room < 1:
-        raise UserError(f"max_seq_length={max_seq_length} leaves no room for text; use at least 8")
+    room = check_room(max_seq_length, len(between))
     if second is None:
         kept = (min(len(first), room),)
     else:
@@ -37,6 +35,18 @@ def pack(
         segment_ids += [1] * (len(b) + 1)
         truncated = truncated or len(b) < len(second)
     return {"input_ids": input_ids, "segment_ids": segment_ids, "truncated": int(truncated)}
+
+
+def check_room(max_seq_length: int, separators: int) -> int:
+    """Return the tokens of text that a row holds, beside [CLS], [SEP] and those between two texts.
+
+    Raises:
+      UserError: there is no room for text.
+    """
+    room = max_seq_length - 2 - separators
+    if room < 1:
+        raise UserError(f"max_seq_length={max_seq_length} leaves no room for text; use at least 8")
+    return room
 
 
 def pair_lengths(first: int, second: int, room: int) -> tuple[int, int]:

@@ -78,7 +78,8 @@ def test_a_look_inside(client, model):
     config = BertConfig(len(VOCAB), 8, 1, 2, 16, max_position_embeddings=8)
     inside = BertPretrainer(config, seed=1)
     tokenizer = BertTokenizer(VOCAB)
-    loaded = LoadedModel(config, inside.encoder, inside, "pretraining", tokenizer, {})
+    written = {"objectives": ["masked_lm"]}
+    loaded = LoadedModel(config, inside.encoder, inside, "pretraining", tokenizer, written)
     client = create_app(model, "spam", "", loaded, max_bytes=200_000).test_client()
     assert client.get("/explain").get_json() == {"layers": 1, "heads": 2}
     seen = client.post("/explain", json={"text": "free [MASK]", "layer": 0}).get_json()
@@ -89,12 +90,17 @@ def test_a_look_inside(client, model):
     assert list(seen["candidates"]) == ["2"] and len(seen["candidates"]["2"]) == 5
     hidden = client.post("/explain", json={"text": "free prize", "mask": 1}).get_json()
     assert hidden["tokens"][1] == "[MASK]" and list(hidden["candidates"]) == ["1"]
+    written["objectives"] = ["next_token"]  # scores are those of the word behind
+    assert client.post("/explain", json={"text": "free", "mask": 1}).get_json()["candidates"] == {}
     for wrong in ({}, {"text": " "}, {"text": "a", "layer": 1}, {"text": "a", "mask": 99}, [1]):
         assert client.post("/explain", json=wrong).status_code == 400
     assert client.post("/explain", json={"text": "\ud800 free"}).status_code == 200
     for body in ("[" * 900, "[" * 100_000, "{", "\udcff", "1" * 9999):
         body = body.encode("utf-8", "surrogateescape")
         assert client.post("/explain", data=body).status_code == 400
+    tokenizer.special = tokenizer.special._replace(mask=None)
+    refused = client.post("/explain", json={"text": "free"})
+    assert refused.status_code == 400 and "hides another" in refused.get_json()["error"]
 
 
 def test_other_signatures_and_base64(client, model):
@@ -172,9 +178,9 @@ def test_a_half_of_a_character_does_not_fail_the_others(client):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"input_ids": [[2, True]]}, "input_ids: true is no 32-bit integer"),
+        ({"input_ids": [[2, True]]}, "input_ids: true is not a 32-bit integer"),
         ({"input_ids": [[2, 1.5]]}, "input_ids: "),
-        ({"input_ids": [[2, 2**31]]}, "2147483648 is no 32-bit integer"),
+        ({"input_ids": [[2, 2**31]]}, "2147483648 is not a 32-bit integer"),
         ({"input_ids": [[2, 2**99]]}, "input_ids: "),
         ({"input_ids": [[2, "a"]]}, "input_ids: "),
         ({"input_ids": [2, 3]}, "input_ids has the shape (2,)"),
@@ -296,6 +302,12 @@ def test_a_port_in_use_is_a_clear_error(client):
         server.close()
     with pytest.raises(official_bert.UserError, match="--port=65536"):
         serve.make_server(client.application, "127.0.0.1", 1 << 16)
+    with pytest.raises(official_bert.UserError, match="cannot listen at no such host:0: "):
+        serve.make_server(client.application, "no such host", 0)
+    with pytest.raises(official_bert.UserError, match="--host=::1: .* --allowed_hosts"):
+        serve.serve("spam", host="::1")
+    with pytest.raises(official_bert.UserError, match="--name=a<b>: an address has no <"):
+        create_app(None, "a<b>", "")
 
 
 def test_nothing_to_serve_is_a_clear_error(tmp_path, capsys):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from scipy.special import erf, softmax
 
 import official_bert as ob
+from official_bert.backend.variables import named_variables
 
 
 def array(variable):
@@ -255,3 +256,10 @@ def test_one_segment_row_or_none(config, inputs, rows):
     encoder.embeddings.token_type_embeddings.assign(row + np.linspace(-1, 1, 16))
     after = array(encoder(inputs)["hidden_states"][0])
     assert np.all(np.abs(after - before).max(-1) > 0.1)
+
+
+def test_names_of_variables_are_free_of_the_scope_that_a_model_is_made_in(config):
+    plain = ob.BertEncoder(config, name="encoder")
+    with keras.name_scope("text_encoder"):
+        inside = ob.BertEncoder(config, name="encoder")
+    assert list(named_variables(inside)) == list(named_variables(plain))

@@ -2,11 +2,21 @@
 
 import dataclasses
 import random
+import types
 
+import numpy as np
 import pytest
 import served_models
 
-from official_bert import BertEncoder, BertMultipleChoice, BertSpan, BertTagger, UserError
+from official_bert import (
+    BertEncoder,
+    BertMultipleChoice,
+    BertSpan,
+    BertTagger,
+    UserError,
+    span_answers,
+)
+from official_bert.export.settings import ServingSettings
 from official_bert.predict import Model
 
 WORDS = [
@@ -77,6 +87,23 @@ def test_spans(loaded, version):
         if model.tokenizer.kind != "word_piece":
             continue  # of pieces that are bytes many spans are alike, and the graph looks at fewer
         assert answer["probability"] == pytest.approx(graph["probability"][row], abs=1e-4)
+
+
+def test_the_empty_answer_takes_the_place_of_the_last_span_that_it_beats():
+    tf = pytest.importorskip("tensorflow")
+    from official_bert.export.span import ServedSpan
+
+    starts, ends = np.array([2.8, 3.0, 2.0, -9.0]), np.array([0.0, 1.0, 0.5, -9.0])
+    window = {"context_start": 1, "token_starts": [0, 2], "token_ends": [1, 3]}
+    window["is_max_context"] = [1, 1]
+    expected = span_answers.answer("", "a b", [(window, starts, ends)], 3, 2, True, 0.0)
+    assert [best["text"] for best in expected["nbest"]] == ["a", "a b", ""]
+    settings = ServingSettings(n_best_size=3, allow_no_answer=True)
+    found = ServedSpan._best(
+        types.SimpleNamespace(settings=settings), tf.constant(["a b"]),
+        tf.constant([[4.0, 3.5, 2.5]]), tf.constant([[[0, 1], [0, 3], [2, 3]]]), tf.constant([2.8]),
+    )  # fmt: skip
+    assert float(found["probability"][0]) == pytest.approx(expected["probability"], abs=1e-6)
 
 
 def test_choices(loaded):

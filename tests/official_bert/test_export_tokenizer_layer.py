@@ -43,6 +43,14 @@ def test_in_a_dataset_text_by_text_and_batch_by_batch():
         dataset.map(lambda text, _: tokenizer(text))
 
 
+def test_a_layer_that_is_made_inside_a_graph_leaves_the_next_one_whole():
+    tokenizer = ob.BertTokenizer([*VOCAB, "##q"])
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS)
+    mapped = dataset.map(lambda text: ob.TokenizerLayer(tokenizer, max_length=16)(text))
+    wanted = ob.TokenizerLayer(tokenizer, max_length=16)(TEXTS)["input_ids"]
+    np.testing.assert_array_equal([one["input_ids"] for one in mapped], wanted)
+
+
 def test_in_a_model_that_is_saved(tmp_path):
     cased = ob.BertTokenizer([*VOCAB, "A"], do_lower_case=False)
     encoder = ob.BertEncoder(tiny.CONFIG, seed=0)

@@ -1,6 +1,7 @@
 """Answers of a loaded model to texts: the same as its parts called by hand, in any batches."""
 
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import served_models
 from scipy.special import softmax
 
 import official_bert as ob
+from official_bert.export import text_answers
 from official_bert.predict import Model
 
 TEXTS = ["the cat sat", "london", "a big red dog sat on the mat in paris .", "the dog ?"]
@@ -49,6 +51,12 @@ def test_pairs_several_labels_and_values(loaded, encoder, tokenizer):
     expected = np.asarray(value.model(batch)["logits"])[:, 0]
     found = [answer["value"] for answer in value.predict(TEXTS[:2], TEXTS[2:])]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_batch_of_no_row_is_refused(loaded, encoder):
+    for size in (0, -1):
+        with pytest.raises(ob.UserError, match=f"batch_size must be positive, not {size}"):
+            loaded(encoder).embed("the cat", batch_size=size)
 
 
 def test_a_text_cut_gives_a_warning(loaded, encoder):
@@ -96,6 +104,13 @@ def test_masks_are_filled(loaded, encoder, tokenizer):
         model.fill_mask(["a [MASK]", "the cat"])
     with pytest.raises(ob.UserError, match="text 0 has 43 tokens, the model 32 positions"):
         model.fill_mask("a " * 40 + "[MASK]")
+
+
+def test_a_place_that_the_mask_itself_fills_best_is_left_to_it(tokenizer):
+    ids = np.array([[tokenizer.mask_id], [tokenizer.vocab.index("dog")]])
+    ask = mock.Mock(return_value=[{"token_ids": ids, "probabilities": np.ones((2, 1))}])
+    (answer,) = text_answers.masked_words(tokenizer, ask, ["the [MASK] sat [MASK] ."], 32)
+    assert answer["text"] == "the [MASK] sat dog ."
 
 
 def test_words_answers_and_choices(loaded, encoder):

@@ -1,6 +1,7 @@
 """Attention's kernels: interpreted beside plain products, and lowered for GPUs."""
 
 import warnings
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -150,6 +151,9 @@ def test_kernels_that_fail_or_are_wrong_are_refused(monkeypatch):
     assert "5.0e-01" in refusal(16, 64, False, 0.1)
     monkeypatch.setattr(fused_attention, "distance", lambda *_: float("nan"))
     assert "nan" in refusal(16, 64, False, 0.1)
+    failing = mock.Mock(side_effect=NotImplementedError)  # an error without a message
+    monkeypatch.setattr(fused_attention, "distance", failing)
+    assert "NotImplementedError" in refusal(16, 64, False, 0.1)
     monkeypatch.setattr(fused_attention, "distance", lambda *_: 1e-3)
     assert refusal(16, 64, False, 0.1) == ""
 

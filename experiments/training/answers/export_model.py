@@ -4,7 +4,6 @@ from pathlib import Path
 
 from data_prep.jobs.outputs import check_outputs
 from experiments.training.answers.predictor import described_task
-from official_bert.common.errors import UserError
 
 FORMATS = ("saved_model", "onnx", "litert")
 
@@ -65,9 +64,10 @@ def export(model, output, **options) -> Path:
     Returns:
       The path of the SavedModel.
     """
+    import official_bert
     from official_bert import export as serving
 
-    loaded = _load(model)
+    loaded = official_bert.load(model)
     if loaded.head == "classification" and not options.get("input_fields"):
         pairs = _reads_pairs(loaded.settings)
         options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
@@ -76,9 +76,10 @@ def export(model, output, **options) -> Path:
 
 def export_ids(model, output, **options):
     """Export a model folder to take token ids; see `official_bert.export.export_ids`."""
+    import official_bert
     from official_bert import export as serving
 
-    return serving.export_ids(_load(model), output, **options)
+    return serving.export_ids(official_bert.load(model), output, **options)
 
 
 def answer(saved_model, texts, **more_inputs) -> list[dict]:
@@ -92,15 +93,6 @@ def answer(saved_model, texts, **more_inputs) -> list[dict]:
     first = model.description["inputs"][0]
     outputs = model(**{first: texts}, **more_inputs)
     return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
-
-
-def _load(model_folder):
-    import official_bert
-
-    loaded = official_bert.load(model_folder)
-    if loaded.tokenizer is None:
-        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
-    return loaded
 
 
 def _reads_pairs(settings) -> bool:

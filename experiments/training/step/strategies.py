@@ -13,7 +13,7 @@ import os
 import tensorflow as tf
 
 from data_prep.records import pretraining_dataset
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_line
 
 
 @functools.cache
@@ -278,7 +278,7 @@ def _tpu_strategy():
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise UserError(
-            f"distribute=tpu found no TPU ({str(error).splitlines()[0]}); "
+            f"distribute=tpu found no TPU ({first_line(error)}); "
             "set TPU_NAME, or choose another distribute"
         ) from error
     return tf.distribute.TPUStrategy(resolver)

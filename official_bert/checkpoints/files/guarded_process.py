@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_line
 
 _SECONDS, _BYTES_PER_SECOND = 60, 5_000_000  # of processor time; network disks take more
 _MEMORY, _TIMES = 1 << 29, 6  # above what the libraries take; a file's arrays, and copies of them
@@ -109,8 +109,7 @@ def _read_here(reader: str, path: str, library: str, folder: str, seconds: str, 
     except UserError as error:
         reason = str(error)
     except Exception as error:  # libraries raise every kind of exception for damage
-        text = str(error).strip() or type(error).__name__
-        reason = f"{path}: cannot be read ({text.splitlines()[0][:500]}); the file is damaged"
+        reason = f"{path}: cannot be read ({first_line(error)[:500]}); the file is damaged"
     else:
         return
     Path(folder, _ERROR).write_text(reason, "utf-8", "replace")

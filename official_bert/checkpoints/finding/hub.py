@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Collection
 from pathlib import Path
 
-from official_bert.common.errors import UserError, first_of
+from official_bert.common.errors import UserError, first_line, first_of
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.common.paths import inside
 
@@ -88,7 +88,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
     except errors.HFValidationError:
         raise Absent(f"no name that a model of {address} can have") from None
     except Exception as error:  # of the network, of the hub, or something that is not a hub
-        failure = f"{address} cannot be asked ({why(error)})"
+        failure = f"{address} cannot be asked ({first_line(error)})"
         if kept := _kept(name, revision, pickle):
             warnings.warn(f"{name}: {failure}; the copy in {kept} is read", stacklevel=2)
             return kept
@@ -98,7 +98,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
         try:
             return Path(library.hf_hub_download(name, file, revision=at))
         except Exception as error:
-            raise UserError(f"{name}: {file} was not downloaded ({why(error)})") from error
+            raise UserError(f"{name}: {file} was not downloaded ({first_line(error)})") from error
 
     # The names of all files come first, so that a model that cannot be read costs no download.
     folders = _folders(fetch(_MODULES)) if _MODULES in present else [""]
@@ -169,10 +169,6 @@ def _folders(modules: Path) -> list[str]:
     for path in filter(None, paths):
         inside(modules.parent, path, modules)
     return list(dict.fromkeys(["", *paths]))
-
-
-def why(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _root(path: Path, file: str) -> Path:

@@ -74,7 +74,7 @@ class _LiteRTAnswers(PackedAnswers):
 
 
 class _PaddedRows:
-    """The interface of `packing.Rows` on padded rows: every place of [B, L] counts as a token."""
+    """The interface of `PackedRows` on padded rows: every place of [B, L] counts as a token."""
 
     def __init__(self, input_mask, shape):
         self.mask, self.length, self._shape = input_mask > 0, shape[1], shape
