@@ -348,8 +348,7 @@ class Model(LoadedModel):
         return self.config.max_position_embeddings
 
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
-        """Run `function` on batches of rows, the longest first; return {name: array} of each
-        row."""
+        """Run `function` on batches of rows, the longest first; return {name: array} a row."""
         if batch_size < 1:
             raise UserError(f"batch_size must be positive, not {batch_size}")
         call = self._compiled(key, function, with_masks=_MASKS in rows[0])
