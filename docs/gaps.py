@@ -53,11 +53,14 @@ def points(results: Results, column: str, better: str, worse: str) -> list[dict]
         if name != MASKED or not gap or len(means) < 2:
             continue
         model = results.model(row)
+        tokens, millions = model.pretraining.tokens, size.removesuffix("M")
+        if not tokens and millions.isdigit():  # a kept model: its label says it
+            tokens = int(millions) * 1e6
         found.append(
             {
                 "worth": means[0] - means[1],
                 "size": f"{model.shape.layers} layers, {model.shape.hidden} wide",
-                "tokens": model.pretraining.tokens and model.pretraining.tokens / 1e6,
+                "tokens": tokens and tokens / 1e6,
                 **{"effect": gap.mean, "low": gap.low, "high": gap.high},
             }
         )
