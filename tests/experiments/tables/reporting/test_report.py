@@ -290,7 +290,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     assert (tmp_path / "again" / "report.md").read_text() == first
     assert (tmp_path / "results.json").stat().st_mtime_ns == before
     asked["strict"] = True  # its runs are of the time before they kept their code
-    with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
+    with pytest.raises(UserError, match=r"--strict: .* unknown code and machine"):
         command.main([])
 
 
