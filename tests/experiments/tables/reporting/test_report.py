@@ -36,6 +36,7 @@ from experiments.tables.reporting import (
     wording,
 )
 from experiments.training.folder.dataclass_json import to_json
+from experiments.training.folder.run_results import CellResults
 from experiments.training.settings.config_files import load_config
 from official_bert.common import checksums
 from official_bert.common.errors import UserError
@@ -348,10 +349,10 @@ def test_a_checkpoint_goes_by_the_end_of_its_path():
 
 def test_times_count_work_before_an_interruption_and_no_pauses():
     finished = [
-        {"seconds": 10.0, "ended": 110.0},
-        {"seconds": 10.0, "ended": 115.0},  # beside the first
+        CellResults(seconds=10.0, ended=110.0),
+        CellResults(seconds=10.0, ended=115.0),  # beside the first
         # Resumed at 500 after 30 seconds of earlier work, which its run has counted.
-        {"seconds": 40.0, "ended": 510.0},
+        CellResults(seconds=40.0, ended=510.0),
     ]
     assert assemble._wall_seconds(finished) == 55.0
 
