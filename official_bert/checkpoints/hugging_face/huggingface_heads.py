@@ -119,9 +119,8 @@ def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, A
     if head == "classification":
         ours = {theirs: name for name, theirs in PROBLEMS.items()}
         # The class that transformers assumes where the field is empty.
-        theirs = (
-            fields.get("problem_type") or PROBLEMS["regression" if count == 1 else "single_label"]
-        )
+        usual = PROBLEMS["regression" if count == 1 else "single_label"]
+        theirs = fields.get("problem_type") or usual
         check_choice("problem_type", theirs, ours, str(path))
         settings["problem"] = ours[theirs]
         if settings["problem"] == "regression" and count > 1:
