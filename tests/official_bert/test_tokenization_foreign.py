@@ -127,6 +127,8 @@ def test_what_the_files_beside_say_is_added(tmp_path):
     decoder = {str(size): {"content": "<e1>", "lstrip": True, "special": True}}
     ours = in_folder(tmp_path, made, added_tokens_decoder=decoder)
     assert ours.encode_with_offsets("the  <e1>")[1] == [(0, 3), (3, 9)]
+    with pytest.raises(UserError, match='added_tokens_decoder: "99.* is not an id'):
+        in_folder(tmp_path, made, added_tokens_decoder={"9" * 5000: {"content": "<e1>"}})
 
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "river", "boat", "COVID", "##s"]
@@ -185,6 +187,9 @@ def change(contents, **fields):
         (lambda c: c["model"].update(type="BPE", merges=[], dropout=0.1), "dropout=0.1 draws"),
         (lambda c: c["model"].update(type="Letters"), "the library tokenizers cannot read it"),
         (lambda c: c.update(normalizer={"type": "Upside"}), "the library tokenizers cannot read"),
+        (lambda c: c.update(normalizer={}), "the library tokenizers cannot read"),
+        (lambda c: c["post_processor"].update(single=[]), 'joins texts as "" and'),
+        (lambda c: c["post_processor"]["special_tokens"].clear(), r"the field \[CLS\] is missing"),
         (lambda c: c["added_tokens"][0].update(id=3), "added_tokens gives '.PAD.' the id 3"),
         (lambda c: c["model"]["vocab"].update(a="b"), "vocab: a must be a whole number"),
         (
