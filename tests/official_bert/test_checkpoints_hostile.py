@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import pickle
 import re
 
@@ -112,6 +113,18 @@ def test_an_index_names_no_file_outside_of_its_folder(folder, tmp_path_factory, 
     index.write_text(json.dumps({"weight_map": {"bert.x": name}}))
     expected = "must be a text" if name == 3 else f"the file {name!r}, which is outside of"
     with pytest.raises(UserError, match=f"index.json.*{re.escape(expected)}"):
+        huggingface.import_huggingface(folder)
+
+
+def test_a_shard_may_not_be_a_pipe(folder):
+    (folder / "model.safetensors").unlink()
+    os.mkfifo(folder / "a")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"x": "a"}}))
+    with pytest.raises(UserError, match="a: is not a file"):
+        huggingface.import_huggingface(folder)
+    index.rename(folder / "pytorch_model.bin.index.json").write_text('{"weight_map": {}}')
+    with pytest.raises(UserError, match="a pickle, which PyTorch|is missing"):
         huggingface.import_huggingface(folder)
 
 
