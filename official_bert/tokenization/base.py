@@ -187,10 +187,10 @@ class Tokenizer:
         Raises:
           UserError: as for a call, but too long texts are cut.
         """
-        texts, pairs = text_list(texts, "texts"), pairs and text_list(pairs, "pairs")
-        if pairs is not None and len(pairs) != len(texts):
-            raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
-        ids, offsets = self.encode_batch([*texts, *(pairs or ())])
+        texts, seconds = text_list(texts, "texts"), []
+        if pairs is not None and len(seconds := text_list(pairs, "pairs")) != len(texts):
+            raise UserError(f"{len(texts)} texts, but {len(seconds)} pairs; give each text its own")
+        ids, offsets = self.encode_batch([*texts, *seconds])
         pieces = [part.tolist() for part in np.split(ids, offsets[1:-1])]
         seconds = pieces[len(texts) :] or [None] * len(texts)
         return [
