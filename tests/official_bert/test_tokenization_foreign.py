@@ -4,6 +4,7 @@ import json
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 import tokenizer_zoo
 from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
@@ -11,6 +12,7 @@ from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tokenizer
+from official_bert.tokenization.graph import foreign_tables
 from official_bert.tokenization.library import own_json
 
 EACH = 21  # texts of a block; 500 and more in all
@@ -234,3 +236,13 @@ def test_pieces_say_what_continues_a_word(tmp_path):
     assert unigrams.continues[unigrams.vocab.index("boat")]
     with pytest.raises(UserError, match="do not say where words begin"):
         _ = in_folder(tmp_path, ZOO["word ends"]()).continues
+
+
+def test_kinds_of_characters_in_many_steps():
+    step = {"type": "Digits", "individual_digits": False}
+    kinds = [
+        foreign_tables.word_kinds({"pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}})
+        for steps in ([step], [step] * 30)
+    ]
+    np.testing.assert_array_equal(*kinds)
+    assert kinds[0][ord("1")] != kinds[0][ord("a")]

@@ -88,11 +88,13 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
     kinds.append(np.full(SIZE, LETTER, np.uint8))
     found = np.stack(kinds)
     alone, blank = (found == ALONE).any(0), (found == BLANK).any(0)
+    letters = (found == LETTER).all(0)
     # Every combination of kinds is a kind of its own.
-    number = sum(row.astype(np.int64) * 8**index for index, row in enumerate(found))
-    letters = sum(LETTER * 8**index for index in range(len(kinds)))
-    others = np.unique(number[~alone & ~blank & (number != letters)])
-    combined = np.where(number == letters, LETTER, 3 + np.searchsorted(others, number))
+    number = np.zeros(SIZE, np.int64)
+    for row in found:
+        _, number = np.unique(number * 8 + row, return_inverse=True)
+    others = np.unique(number[~alone & ~blank & ~letters])
+    combined = np.where(letters, LETTER, 3 + np.searchsorted(others, number))
     combined = np.where(blank, BLANK, np.where(alone, ALONE, combined))
     combined[ADDED:] = ALONE
     return combined.astype(np.uint8)
