@@ -19,10 +19,7 @@ from official_bert.config import BertConfig
 from official_bert.extension import names
 from official_bert.window_pooling import token_pooling_fields
 
-_LEFT_OUT = (
-    (r"(^|/)beta[12]_power", "optimiser slots"),
-    (r"^global_step$", "the step counter"),
-)
+_LEFT_OUT = ((r"(^|/)beta[12]_power", "optimiser slots"), (r"^global_step$", "the step counter"))
 
 # Fields in which other code says what its encoder computes -> their values for BERT's encoder.
 _COMPUTES = {

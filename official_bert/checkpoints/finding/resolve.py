@@ -18,10 +18,7 @@ _KERAS_HUB = "official_bert.checkpoints.keras_hub"
 
 
 def load(
-    model: str | os.PathLike,
-    revision: str | None = None,
-    pickle: bool = False,
-    **encoder_options,
+    model: str | os.PathLike, revision: str | None = None, pickle: bool = False, **encoder_options
 ) -> LoadedModel:
     """Return a model with all that belongs to it; see `official_bert.load`."""
     found = find(model, revision, pickle)

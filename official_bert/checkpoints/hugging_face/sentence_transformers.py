@@ -101,11 +101,7 @@ def write(folder: Path, vectors: SentenceVectors, width: int, longest: int) -> N
     flags: dict[str, Any] = {flag: mode in vectors.poolings for flag, mode in _FLAGS.items()}
     if tuple(mode for flag, mode in _FLAGS.items() if flags[flag]) != vectors.poolings:
         flags = {"pooling_mode": list(vectors.poolings)}  # flags would join them in another order
-    pooling = {
-        "word_embedding_dimension": width,
-        **flags,
-        "include_prompt": vectors.include_prompt,
-    }
+    pooling = {"word_embedding_dimension": width, **flags, "include_prompt": vectors.include_prompt}
     for place in places[1:]:
         make_folder(folder / place)
     write_json(folder / FILE, modules)

@@ -58,7 +58,6 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
     waiting: list[dict] = []  # steps that one table can hold
     for step in _opened(tokenizer_json.steps(contents, "normalizer")):
         kind = step["type"]
-        decomposes = kind in _FORMS
         if kind == "Replace" and len(step["pattern"].get("String", "")) != 1:
             raise _refused("normalizer", step)
         if kind == "Strip":
@@ -68,7 +67,7 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
         if kind not in ("BertNormalizer", "Lowercase", "StripAccents", "Replace", "Nmt", *_FORMS):
             raise _refused("normalizer", step)
         waiting.append(step)
-        if decomposes:
+        if kind in _FORMS:
             steps.append(_step(json.dumps(waiting)))
             waiting = []
     return [*steps, _step(json.dumps(waiting))] if waiting else steps
@@ -82,11 +81,8 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
     Raises:
       UserError: a graph cannot compute a step of the pre-tokenizer; the message names it.
     """
-    kinds = []
-    for step in tokenizer_json.steps(contents, "pre_tokenizer"):
-        kinds.append(_kinds(json.dumps(step)))
-    kinds.append(np.full(SIZE, LETTER, np.uint8))
-    found = np.stack(kinds)
+    kinds = [_kinds(json.dumps(step)) for step in tokenizer_json.steps(contents, "pre_tokenizer")]
+    found = np.stack([*kinds, np.full(SIZE, LETTER, np.uint8)])
     alone, blank = (found == ALONE).any(0), (found == BLANK).any(0)
     letters = (found == LETTER).all(0)
     # Every combination of kinds is a kind of its own.
