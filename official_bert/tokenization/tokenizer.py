@@ -91,7 +91,7 @@ class BertTokenizer(Tokenizer):
         return self._placed(offsets.tokenize_with_offsets(text, self._id_of, self.rules))
 
     def decode(self, ids: Iterable[int]) -> str:
-        return decoding.pieces_to_text(self.vocab[index] for index in ids)
+        return decoding.pieces_to_text(self.vocab[index] for index in self._shown(ids))
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         # Tens of megabytes a second; lines are fastest some 100 kB at once, see `fast.py`.

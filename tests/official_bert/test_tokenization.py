@@ -195,7 +195,10 @@ class TestDecode:
         tokenizer = BertTokenizer(TOY)
         ids = [tokenizer.cls_id, TOY.index("un"), TOY.index("##want"), TOY.index("##ed")]
         ids += [tokenizer.mask_id, TOY.index("!"), tokenizer.sep_id, tokenizer.pad_id]
-        assert tokenizer.decode(ids) == "unwanted [MASK]!"
+        assert tokenizer.decode(ids) == tokenizer.decode(np.array(ids)) == "unwanted [MASK]!"
+        for outside in (-1, len(TOY)):
+            with pytest.raises(IndexError, match=f"id {outside} is outside the vocabulary"):
+                tokenizer.decode([outside])
 
 
 BATCH_WORDS = [*SPECIAL_TOKENS, "a", "b", "c", "##d"]
