@@ -53,10 +53,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
             _positive(path, settings, name)
     task = settings.get("task")
     if isinstance(task, dict):  # what fine-tuning writes
-        kinds: tuple[tuple[str, type], ...] = (("name", str), ("options", dict))
-        for name, of in kinds:
-            if name in task:
-                field(task, name, of, f"{path}: task")
+        for name in task.keys() & {"name", "options"}:
+            field(task, name, str if name == "name" else dict, f"{path}: task")
     return settings
 
 

@@ -149,9 +149,8 @@ def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
     present = {str(p.relative_to(found)) for p in found.rglob("*") if p.is_file()}
     modules = found / _MODULES
     try:
-        _, weights = _wanted(
-            name, present, _folders(modules) if modules.is_file() else [""], pickle
-        )
+        folders = _folders(modules) if modules.is_file() else [""]
+        _, weights = _wanted(name, present, folders, pickle)
     except UserError:
         return None
     shards = [re.search(r"-of-(\d+)", file) for file in weights]
