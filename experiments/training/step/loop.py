@@ -81,7 +81,8 @@ def train(
       progress: Progress.
       state: TrainingState; changed in place.
       write: False in processes that write no files.
-      evaluate: function of the step -> (metrics, score or None); the highest score is the best.
+      evaluate: function of the step -> (metrics, score); the highest score is the best. Without
+        metrics nothing was evaluated.
       when_reached: dict of step -> function to call once that many steps are taken.
 
     Raises:
@@ -169,13 +170,11 @@ def _evaluate(evaluate, state, progress):
     if not metrics:  # a phase without held-out records
         return
     progress.log(state.step, {f"dev/{name}": value for name, value in metrics.items()})
-    if score is None:
-        pass
-    elif score <= state.best_score:
-        state.since_best += 1
-    else:
+    if score > state.best_score:
         state.since_best = 0
         state.best_score, state.best_step, state.best_metrics = score, state.step, metrics
+    else:  # a score that is not a number among them
+        state.since_best += 1
     summary = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
     progress.say(f"step {state.step}: {summary}")
 

@@ -59,8 +59,9 @@ def test_weights_of_classes():
         of("balanced", "multi_label")
 
 
-def test_training_stops_when_patience_ends():
-    scores = {2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.9}
+@pytest.mark.parametrize("worst", [0.6, np.nan])
+def test_training_stops_when_patience_ends(worst):
+    scores = {2: worst, 4: 0.7, 6: worst, 8: 0.7, 10: 0.9}
     said = types.SimpleNamespace(advance=lambda *_: None, log=lambda *_: None, say=lambda *_: None)
     trainer = types.SimpleNamespace(arrays=dict, learning_rate=lambda step: 0.0)
     metrics = {"loss": np.ones(1), "gradient_norm": np.ones(1)}
