@@ -53,8 +53,9 @@ def test_weights_of_classes():
     assert of("") is None
     np.testing.assert_allclose(of("balanced"), [4 / 6, 2.0])
     np.testing.assert_allclose(of("spam=3"), [1.0, 3.0])
-    with pytest.raises(UserError, match="'eggs=2' is not a LABEL=WEIGHT; the labels are ham, spam"):
-        of("spam=1,eggs=2")
+    for wrong in ("eggs=2", "ham=-1", "ham=nan", "ham=inf", "spam=2"):
+        with pytest.raises(UserError, match=f"'{wrong}' is not a .* the labels are ham, spam; or"):
+            of(f"spam=1,{wrong}")
     with pytest.raises(UserError, match="t is multi_label here. Leave class_weights out"):
         of("balanced", "multi_label")
 
