@@ -6,6 +6,7 @@ in Python they are objects in `model_options`.
 """
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 from official_bert.common.errors import UserError
@@ -205,6 +206,16 @@ def check_positive(config, *names) -> None:
     for name in names:
         if not getattr(config, name) > 0:
             raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")
+
+
+def check_numbers(config) -> None:
+    """Raise UserError where a number is infinite, or below 0 and below its default (-1)."""
+    for field in dataclasses.fields(config):
+        value, default = getattr(config, field.name), field.default
+        is_number = isinstance(value, (int, float)) and isinstance(default, (int, float))
+        if is_number and not min(0, default) <= value < math.inf:
+            what = f"configuration: {field.name} is {value}"
+            raise UserError(f"{what}; it must not be negative or infinite")
 
 
 def check_share(config, name: str, what: str) -> None:
