@@ -166,7 +166,7 @@ def changes_dict(config):
 
 
 def from_dict(kind, values, where="configuration"):
-    """Return the configuration whose `to_dict` or `changed` gave these values.
+    """Return the configuration of the values of `to_dict` or `changes_dict`.
 
     Args:
       kind: the dataclass, for example PretrainConfig.

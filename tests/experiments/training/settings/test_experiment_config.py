@@ -120,7 +120,9 @@ def test_wrong_overrides_say_what_to_do(change, message):
     "source, message",
     [
         ("no_such_config", "files in experiments/configs: .*glue"),
-        ("table_5:cpu", r'no such file table_5 \(did you mean "table5"\?\)'),
+        ("README.md", "no such Python file README.md"),
+        ("experiments/results/PLAN.md:smoke", "no such Python file experiments/results/PLAN.md"),
+        ("table_5:cpu", r'no such Python file table_5 \(did you mean "table5"\?\)'),
         ("glue:nope", 'no scale "nope" in this configuration; valid: paper'),
     ],
 )
