@@ -304,6 +304,10 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
     assert results.stat().st_mtime_ns == before
     with pytest.raises(UserError, match="unknown field"):
         search.parse("rate=1,2", config)
+    with pytest.raises(UserError, match="--search: seed is there twice"):
+        search.parse("seed=1; seed = 2", config)
+    with pytest.raises(UserError, match="--search: learning_rate: 5e-05 is there twice"):
+        search.parse("learning_rate=5e-5,0.00005", config)
 
 
 def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, data, tmp_path):
