@@ -210,7 +210,7 @@ class _Progress:
 
 def _headline(result):
     scores, name = result.scores, result.main_metric
-    if name:
+    if name in scores:
         return f", dev {name} {100 * scores[name]:.1f}"
     return f", held-out loss {scores[main_loss(scores)]:.3f}" if scores else ""
 
