@@ -283,6 +283,8 @@ class Ablation:
         for column in self.columns:
             if column.folds and not column.finetune:
                 raise UserError(f"column {column.label}: folds are for fine-tuning alone")
+            if max(column.seeds) >= 1000:
+                raise UserError(f"column {column.label}: its seeds must be below 1000")
             if column.question:
                 known = {r.name for r in self.records}
                 _known(f"column {column.label}", column.question.records, known)
@@ -297,6 +299,18 @@ class Ablation:
             for row in curve.rows:
                 if not self.variant(self.row(row).variant).pretrain:
                     raise UserError(f"curve {curve.label}: {row} has no steps of pre-training")
+        for row in self.rows:
+            variant = self.variant(row.variant)
+            made = variant.pretrain if not variant.checkpoints else None
+            kept = made.snapshots if made else ()
+            if row.snapshot and row.snapshot not in kept:
+                raise UserError(
+                    f"row {row.label}: step {row.snapshot} is none of the snapshots of "
+                    f"{variant.name}: {', '.join(map(str, kept)) or 'it has none'}"
+                )
+        for export in self.exports:
+            if not self.column(export.column).finetune:
+                raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
         for variant in self.variants:
             for phase in variant.pretrain.phases if variant.pretrain else ():
                 if not (variant.random_init or variant.checkpoints):

@@ -127,9 +127,15 @@ def _is_of_tests(name):
 
 
 def files_digest(paths: tuple[str, ...]) -> str:
-    """Hash the names and contents of files, not their folders."""
+    """Hash the names and contents of files, not their folders.
+
+    Raises:
+      UserError: there is no such file.
+    """
     digest = hashlib.sha256()
     for path in paths:
+        if not os.path.isfile(path):
+            raise UserError(f"{path}: no such file")
         digest.update(f"{Path(path).name} {_sha256(path, *state(path))}\n".encode())
     return digest.hexdigest()[:16]
 

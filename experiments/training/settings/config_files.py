@@ -10,8 +10,8 @@ import re
 import sys
 import traceback
 
-from experiments.training.settings.config_values import override, unknown_field
-from experiments.training.settings.options import names_for
+from experiments.training.settings.config_values import override
+from experiments.training.settings.options import names_for, unknown_field
 from official_bert.common.errors import UserError, meant
 from official_bert.extension import object_paths
 

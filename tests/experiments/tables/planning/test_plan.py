@@ -1,6 +1,7 @@
 """Plans: the cells of a table, what they share, what is in their keys."""
 
 import dataclasses
+import json
 import os
 import tarfile
 
@@ -314,6 +315,50 @@ def test_fine_tuning_runs_where_pretraining_does():
     for column in paper.columns.values():
         assert column.finetune.distribute == paper.bert.distribute == "tpu"
         assert column.finetune.precision == paper.bert.precision == "mixed_bfloat16"
+
+
+def test_what_no_table_can_run_is_refused_before_it_runs():
+    table = load_config("table5:smoke")
+    column, row = table.column("SNLI"), table.rows[0]
+    for changes, message in (
+        ({"columns": (column.changed(seeds=(1, 1000)),)}, "SNLI: its seeds must be below 1000"),
+        ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
+        ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
+        ({"rows": (dataclasses.replace(row, finetune={"bilstn": True}),)}, "did you mean \"bilstm"),
+        ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=message):
+            plan.plan(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
+
+
+def test_an_export_keeps_the_model_of_a_run_that_two_columns_share():
+    table = load_config("table5:smoke")
+    other = table.column("SNLI").changed(label="again")
+    exports = (ablation_parts.Export("BERT", "again"), ablation_parts.Export("gone", "again"))
+    gone = ablation_parts.Variant("gone", checkpoint="/gone", optional=True)
+    made = plan.plan(dataclasses.replace(
+        table, columns=(table.column("SNLI"), other), claims=(), exports=exports,
+        rows=(table.row("BERT"), ablation_parts.Row("gone", "gone")),
+        variants=(*table.variants, gone),
+    ))  # fmt: skip
+    cells = {cell.name: cell for cell in made.cells}
+    (tuned,) = cells["export/again/BERT"].needs
+    assert made.runs["BERT", "SNLI"] == made.runs["BERT", "again"] and len(made.exports) == 1
+    assert from_dict(FinetuneConfig, cells[tuned].config).save_model
+
+
+def test_a_run_without_the_columns_score_is_a_hole(tmp_path):
+    table = load_config("table5:smoke")
+    column = table.columns[0].changed(metric="next_sentence_loss")
+    table = dataclasses.replace(table, columns=(column,), claims=(), exports=())
+    made = plan.plan(table)
+    grid = Grid(made.cells, tmp_path)
+    folder = grid.folder(made.pretrains["BERT", 1])
+    results = {"heldout": {"masked_lm_loss": 5.0}, "baseline": {}, "examples": 1, "steps": 1}
+    results |= {"tokens": 1, "train_seconds": 1, "curve": [], "parameters": 1}
+    write_text(folder / "results.json", json.dumps(results | {"seconds": 1, "ended": 1}))
+    cell = assemble.assemble(table, made, grid).row("BERT").cells[column.label]
+    assert (cell.scores, cell.hole) == (None, "its runs have no next_sentence_loss")
 
 
 def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):
