@@ -31,7 +31,7 @@ NAMES = (*_FILES, *_FOLDERS)
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """Where a file or folder lay that a run reads, and a digest of its content."""
+    """A file or folder that a run reads: its place, and a digest of its content."""
 
     place: str
     digest: str
