@@ -27,11 +27,7 @@ from experiments.training.folder.inputs import (
     read_task,
     task_digest,
 )
-from experiments.training.settings.config import (
-    FinetuneConfig,
-    PretrainConfig,
-    path_values,
-)
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig, path_values
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.settings.options import classes_for, flat, replaced
