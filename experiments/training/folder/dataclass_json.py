@@ -50,9 +50,11 @@ def to_json(value: Any) -> Any:
         return {name: to_json(each) for name, each in value.items()}
     if not dataclasses.is_dataclass(value):
         return value
-    found = {}
-    for field in dataclasses.fields(value):
+    found, fields = {}, dataclasses.fields(value)
+    for field in fields:
         part, how = getattr(value, field.name), field.metadata
+        if taken := how.get("rest") and part.keys() & {one.name for one in fields}:
+            raise ValueError(f"{type(value).__name__}.{field.name}: {min(taken)} is a field's name")
         if how.get("inline") or how.get("rest"):
             found |= to_json(part or {})
         elif not how.get("optional") or part != _default(field):
