@@ -15,6 +15,7 @@ import time
 import numpy as np
 
 from data_prep.jobs import commands
+from official_bert.common.json_files import fields_of
 
 # A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
 _SECONDS_PER_CALL = 1.0
@@ -152,16 +153,16 @@ def restore(trainer, checkpoints, trunk=None):
       trunk: Checkpoints of the run's trunk, used while the run has no checkpoint of its own.
 
     Raises:
-      UserError: the checkpoint is of another model.
+      UserError: the checkpoint is of another model or version.
     """
-    found = checkpoints.load_newest()
+    source, found = checkpoints, checkpoints.load_newest()
     if found is None and trunk:
-        found = trunk.load(trunk.steps()[-1])
+        source, found = trunk, trunk.load(trunk.steps()[-1])
     if found is None:
         return TrainingState()
     arrays, values = found
     trainer.load_arrays(arrays)
-    return TrainingState(**values)
+    return TrainingState(**fields_of(TrainingState, values, f"{source.folder}: state"))
 
 
 def _evaluate(evaluate, state, progress):
