@@ -13,7 +13,7 @@ from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import replaced
-from official_bert.common.errors import UserError, check_once
+from official_bert.common.errors import UserError, check_choice, check_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,10 +274,10 @@ class Ablation:
         for parts, name in named.items():
             names = [getattr(one, name) for one in getattr(self, parts)]
             check_once(names, f"{self.name}: {parts}")
-        records, variants = {r.name for r in self.records}, {v.name for v in self.variants}
-        rows, columns = {r.label for r in self.rows}, {c.label for c in self.columns}
+        records, variants = [r.name for r in self.records], [v.name for v in self.variants]
+        rows, columns = [r.label for r in self.rows], [c.label for c in self.columns]
         for row in self.rows:
-            _known(f"row {row.label}", row.variant, variants)
+            check_choice("variant", row.variant, variants, f"row {row.label}")
             variant = self.variant(row.variant)
             made = variant.pretrain if not variant.checkpoints else None
             kept = made.snapshots if made else ()
@@ -292,28 +292,28 @@ class Ablation:
             if any(seed >= 1000 for seed in column.seeds):
                 raise UserError(f"column {column.label}: its seeds must be below 1000")
             if column.question:
-                _known(f"column {column.label}", column.question.records, records)
+                check_choice("records", column.question.records, records, f"column {column.label}")
         for export in self.exports:
-            _known("export", export.row, rows)
-            _known("export", export.column, columns)
+            check_choice("row", export.row, rows, "export")
+            check_choice("column", export.column, columns, "export")
             if not self.column(export.column).finetune:
                 raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
         for claim in self.claims:
             for comparison in claim.comparisons:
                 for label in comparison.rows:
-                    _known(f"claim {claim.name}", label, rows)
-                _known(f"claim {claim.name}", comparison.column, columns)
+                    check_choice("row", label, rows, f"claim {claim.name}")
+                check_choice("column", comparison.column, columns, f"claim {claim.name}")
         for curve in self.curves:
-            _known(f"curve {curve.label}", curve.column, columns)
+            check_choice("column", curve.column, columns, f"curve {curve.label}")
             for label in (*curve.rows, *curve.less):
-                _known(f"curve {curve.label}", label, rows)
+                check_choice("row", label, rows, f"curve {curve.label}")
             for label in curve.rows:
                 if not self.variant(self.row(label).variant).pretrain:
                     raise UserError(f"curve {curve.label}: {label} has no steps of pre-training")
         for variant in self.variants:
             for phase in variant.pretrain.phases if variant.pretrain else ():
                 if not (variant.random_init or variant.checkpoints):
-                    _known(f"variant {variant.name}", phase.records, records)
+                    check_choice("records", phase.records, records, f"variant {variant.name}")
 
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
@@ -323,8 +323,3 @@ class Ablation:
 
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
-
-
-def _known(what: str, name: str, known: set[str]) -> None:
-    if name not in known:
-        raise UserError(f'{what}: there is no "{name}"; known: {", ".join(sorted(known))}')

@@ -140,7 +140,7 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
     # Neither random weights nor a model with a layer that pre-training did not have.
     assert len(made.runs) == 2 * 3
     assert made.runs["BERT", "cloze_loss"] == made.runs["BERT", "cloze_accuracy"]
-    with pytest.raises(UserError, match='column cloze_loss: there is no "length 8"'):
+    with pytest.raises(UserError, match="column cloze_loss: records='length 8'; it is"):
         unknown = dataclasses.replace(columns[0], question=ablation_parts.Cloze("length 8"))
         dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
 
@@ -149,14 +149,14 @@ def test_rows_of_claims_and_curves_are_known_before_anything_runs():
     ablation = load_config("table5:smoke")
     rows, column = [row.label for row in ablation.rows], ablation.columns[0].label
     share = claims.Comparison(column, *rows[:2], claims.SHARE, whole="nobody")
-    with pytest.raises(UserError, match='claim c: there is no "nobody"; known: BERT, '):
+    with pytest.raises(UserError, match="claim c: row='nobody'; it is one of BERT, "):
         dataclasses.replace(ablation, claims=(claims.Claim("c", "", "", (share,)),))
 
     def curve(*labels, **fields):
         line = ablation_parts.Curve("line", labels, column, **fields)
         return dataclasses.replace(ablation, curves=(line,))
 
-    with pytest.raises(UserError, match='curve line: there is no "nobody"'):
+    with pytest.raises(UserError, match="curve line: row='nobody'; it is one"):
         curve(rows[0], less=("nobody",))
     rule = ablation_parts.Variant("rule", checkpoint="tf-idf")
     ablation = dataclasses.replace(
