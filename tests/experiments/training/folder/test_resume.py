@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import types
 
 import forked
 import numpy as np
@@ -14,6 +15,7 @@ from experiments.training.folder import checkpointing
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings.config import Phase
 from experiments.training.step import loop
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,14 @@ def test_newest_and_best_are_kept(tmp_path):
     for step in range(1, 7):
         checkpoints.save(step, {"w": np.zeros(2)}, {}, best_step=2)
     assert checkpoints.steps() == [2, 5, 6]
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    checkpoints.save(4, {"w": np.ones(2)}, {"epoch": 1})
+    trainer = types.SimpleNamespace(load_arrays=lambda arrays: None)
+    with pytest.raises(UserError, match="checkpoints: state: unknown field epoch"):
+        loop.restore(trainer, checkpoints)
 
 
 def test_loss_that_is_not_finite_names_the_step(tmp_path):
