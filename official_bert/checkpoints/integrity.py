@@ -18,7 +18,9 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
 CHECKSUMS = "checksums"
-_MOST_LAYERS = 512  # layers may share weights: a small file could ask for any number
+# Layers may share weights: a small file could ask for any number. Dropout in heads has the numbers
+# from 900 on (`randomness`), three a layer.
+_MOST_LAYERS = 299
 _MOST_TIMES = 4  # a model may be so many times as large as its weights file
 
 

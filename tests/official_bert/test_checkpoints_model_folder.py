@@ -143,7 +143,7 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(old_folder):
         ({"layer_norm_eps": float("-inf")}, "bert_config.json: .*(number)"),
         # The model is not built: its memory is looked at.
         ({"hidden_size": 200_000, "num_attention_heads": 1}, "describes a model of"),
-        ({"num_hidden_layers": 20_000}, "says 20,000 layers; at most 512 are read"),
+        ({"num_hidden_layers": 20_000}, "says 20,000 layers; at most 299 are read"),
         ({"vocab_size": 2_000_000_000}, "describes a model of"),
         ({"hidden_size": 10**400}, r"must be below 2\*\*31"),
     ],

@@ -50,7 +50,7 @@ def override(config, overrides):
 
 
 def _with(node, parts, hint=None, path="--config"):
-    """Return `node` with parts replaced, those of a dataclass together, since its checks need all.
+    """Return a node of a configuration with parts replaced.
 
     Args:
       node: a dataclass, tuple, dict or single value.
@@ -63,36 +63,57 @@ def _with(node, parts, hint=None, path="--config"):
         node = _typed(parts[None], hint, path) if hint else guess(parts[None])
     if not inner:
         return node
-    kinds = typing.get_args(hint)
-    if isinstance(node, str) and node and BertConfig in kinds:  # a name stands for a BertConfig
-        node = named_config(node)
-    elif isinstance(node, str) and dict in kinds:
-        node = {"name": node}
+    node = _opened(node, typing.get_args(hint))
     if isinstance(node, dict):
-        known, hints = node, {}
-    elif isinstance(node, tuple):
-        known = {str(index): item for index, item in enumerate(node)}
-        hints = dict.fromkeys(known, kinds[0]) if typing.get_origin(hint) is tuple else {}
-    elif dataclasses.is_dataclass(node):
-        known, hints = _known(node, inner)
-        if isinstance(node, BertConfig):
-            known, hints = _with_marks(node, inner, hints)
-    else:
-        raise UserError(f"{path}.{next(iter(inner))}: {path}={node} has no parts")
-    made = {}
-    for key, value in inner.items():
-        if key not in known and isinstance(node, tuple):
-            raise UserError(f"{path}.{key}: {key} is not a position among {len(node)} entries")
-        if key not in known and not isinstance(node, dict):
-            raise UserError(f"{path}.{key}: {unknown_field(type(node), key)}")
-        made[key] = _with(known.get(key, {}), value, hints.get(key), f"{path}.{key}")
+        return node | _made(inner, node, {}, path)
     if isinstance(node, tuple):
-        return tuple((known | made).values())
-    if isinstance(node, dict):
-        return node | made
-    if isinstance(node, BertConfig):  # a value may make it a subclass
-        return BertConfig.from_dict({**node.to_dict(), **made}, "configuration: bert")
-    return replaced(node, **made)
+        return _with_items(node, inner, hint, path)
+    if isinstance(node, BertConfig):
+        return _with_sizes(node, inner, path)
+    if dataclasses.is_dataclass(node):  # all fields at once, since its checks need all
+        return replaced(node, **_made_fields(node, inner, *_known(node, inner), path))
+    raise UserError(f"{path}.{next(iter(inner))}: {path}={node} has no parts")
+
+
+def _opened(node, kinds):
+    """Return what a name stands for, as one of `kinds`; other nodes as they are."""
+    if isinstance(node, str) and node and BertConfig in kinds:
+        return named_config(node)
+    return {"name": node} if isinstance(node, str) and dict in kinds else node
+
+
+def _made(inner, known, hints, path):
+    """Return {key: part with its own parts replaced}; a part that is not known begins empty."""
+    return {
+        key: _with(known.get(key, {}), parts, hints.get(key), f"{path}.{key}")
+        for key, parts in inner.items()
+    }
+
+
+def _with_items(items, inner, hint, path):
+    """Return a tuple with items replaced; keys are positions."""
+    known = {str(index): item for index, item in enumerate(items)}
+    if unknown := [key for key in inner if key not in known]:
+        raise UserError(
+            f"{path}.{unknown[0]}: {unknown[0]} is not a position among {len(items)} entries"
+        )
+    of_item = typing.get_args(hint)[0] if typing.get_origin(hint) is tuple else None
+    return tuple((known | _made(inner, known, dict.fromkeys(known, of_item), path)).values())
+
+
+def _with_sizes(bert, inner, path):
+    """Return a BertConfig with fields replaced; a field may make it a subclass."""
+    known, hints = _with_marks(bert, inner, _known(bert, inner)[1])
+    made = _made_fields(bert, inner, known, hints, path)
+    return BertConfig.from_dict({**bert.to_dict(), **made}, "configuration: bert")
+
+
+def _made_fields(node, inner, known, hints, path):
+    """Return `_made` of a dataclass's fields, all of which have to be known."""
+    for key in inner:
+        if key not in known:
+            raise UserError(f"{path}.{key}: {unknown_field(type(node), key)}")
+    return _made(inner, known, hints, path)
 
 
 def _known(node, keys):
