@@ -1,5 +1,7 @@
 """Corpora by their TFDS name, on small data sets written in TFDS's format."""
 
+import functools
+
 import pytest
 from corpora import documents
 
@@ -8,6 +10,18 @@ from data_prep.sentences import split_files
 from official_bert.common.errors import UserError
 
 CHAPTER = "It was a long story, and nobody knew its end. " * 6
+TOWN = (
+    "Town {} is a town. It is old.\n\nHistory\n\nIt grew. Then it shrank.\n\nSee also\n\nCategory:A"
+)
+LEEDS = """
+_START_ARTICLE_
+Leeds
+_START_PARAGRAPH_
+Leeds is a city.
+_START_SECTION_
+History
+_START_PARAGRAPH_
+It is old._NEWLINE_It is big."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -18,51 +32,23 @@ def prepared(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("tfds")
 
-    def store(name, config, version, field, texts, data_dir=folder):
+    def store(name, texts, config=None, version="1.0.0", field="text"):
+        splits = {"train": texts, "test": texts[:1]}
+        datasets = {s: tf.data.Dataset.from_tensor_slices({field: t}) for s, t in splits.items()}
         tfds.dataset_builders.store_as_tfds_dataset(
-            name=name,
-            config=config,
-            version=version,
-            data_dir=data_dir,
+            name=name, config=config, version=version, data_dir=folder, split_datasets=datasets,
             features=tfds.features.FeaturesDict({field: tfds.features.Text()}),
-            split_datasets={
-                "train": tf.data.Dataset.from_tensor_slices({field: texts}),
-                "test": tf.data.Dataset.from_tensor_slices({field: texts[:1]}),
-            },
             disable_shuffling=True,
-        )
+        )  # fmt: skip
 
-    store(
-        "wikipedia",
-        "20230601.en",
-        "1.0.0",
-        "text",
-        [
-            f"Town {number} is a town. It is old.\n\nHistory\n\nIt grew. Then it shrank.\n\n"
-            "See also\n\nCategory:Towns"
-            for number in range(25)
-        ],
-    )
-    store(
-        "wiki40b",
-        "en",
-        "1.3.0",
-        "text",
-        [
-            "\n_START_ARTICLE_\nLeeds\n_START_PARAGRAPH_\nLeeds is a city.\n_START_SECTION_\n"
-            "History\n_START_PARAGRAPH_\nIt is old._NEWLINE_It is big."
-        ],
-    )
-    store("pg19", None, "0.1.1", "book_text", [f"CHAPTER I\n\n{CHAPTER}\n\nCHAPTER II\n{CHAPTER}"])
-    store("my_reviews", None, "1.0.0", "text", ["Good  film.\nSee it."])
-    store("my_labels", None, "1.0.0", "label", ["x"])
+    store("wikipedia", [TOWN.format(number) for number in range(25)], "20230601.en")
+    store("wiki40b", [LEEDS], "en", "1.3.0")
+    book = f"CHAPTER I\n\n{CHAPTER}\n\nCHAPTER II\n{CHAPTER}"
+    store("pg19", [book], version="0.1.1", field="book_text")
+    store("my_reviews", ["Good  film.\nSee it."])
+    store("my_labels", ["x"], field="label")
     patch = pytest.MonkeyPatch()
-    builder = tfds.builder
-
-    def local_builder(name, **options):
-        return builder(name, data_dir=str(folder), **options)
-
-    patch.setattr(tfds, "builder", local_builder)
+    patch.setattr(tfds, "builder", functools.partial(tfds.builder, data_dir=str(folder)))
     yield folder
     patch.undo()
 
@@ -77,17 +63,14 @@ def test_wikipedia():
     parts = tfds_corpora.slices(name, 10)
     assert parts == [f"{name}@train[{start}:{min(start + 10, 25)}]" for start in (0, 10, 20)]
     assert [document for part in parts for document in tfds_corpora.documents(part)] == found
-    assert tfds_corpora.slices(f"{name}@train[20%:80%]", 10) == [
-        f"{name}@train[5:15]",
-        f"{name}@train[15:20]",
-    ]
+    middle = tfds_corpora.slices(f"{name}@train[20%:80%]", 10)
+    assert middle == [f"{name}@train[5:15]", f"{name}@train[15:20]"]
     assert len(list(tfds_corpora.documents(f"{name}@test"))) == 1
 
 
 def test_wiki40b_books_and_others():
-    assert list(tfds_corpora.documents("tfds:wiki40b/en")) == [
-        ["Leeds is a city.", "It is old.", "It is big."]
-    ]
+    (article,) = tfds_corpora.documents("tfds:wiki40b/en")
+    assert article == ["Leeds is a city.", "It is old.", "It is big."]
     assert list(tfds_corpora.documents("tfds:pg19")) == [[CHAPTER.strip()], [CHAPTER.strip()]]
     assert list(tfds_corpora.documents("tfds:my_reviews")) == [["Good film.", "See it."]]
 

@@ -13,8 +13,7 @@ def task(tmp_path):
 
 
 def double(task):
-    number = 2 * int(storage.read_bytes(task["part"]))
-    return {"number": number, "used_up": [task["part"]]}
+    return {"number": 2 * int(storage.read_bytes(task["part"])), "used_up": [task["part"]]}
 
 
 def test_used_up_files_go_when_the_summary_is_there(task, monkeypatch):

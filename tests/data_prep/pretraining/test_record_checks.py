@@ -19,18 +19,20 @@ tf = pytest.importorskip("tensorflow")
 LENGTH, SLOTS, VOCAB = 8, 2, 50
 
 
+FEATURES = {
+    "input_ids": [2, 7, 4, 9, 3, 8, 3, 0],
+    "input_mask": [1] * 7 + [0],
+    "segment_ids": [0] * 5 + [1, 1, 0],
+    "masked_lm_positions": [2, 0],
+    "masked_lm_ids": [11, 0],
+    "masked_lm_weights": [1.0, 0.0],
+    "next_sentence_labels": [1],
+}
+
+
 def example(**changes):
-    features = {
-        "input_ids": [2, 7, 4, 9, 3, 8, 3, 0],
-        "input_mask": [1] * 7 + [0],
-        "segment_ids": [0] * 5 + [1, 1, 0],
-        "masked_lm_positions": [2, 0],
-        "masked_lm_ids": [11, 0],
-        "masked_lm_weights": [1.0, 0.0],
-        "next_sentence_labels": [1],
-    }
     made = tf.train.Example()
-    for name, values in (features | changes).items():
+    for name, values in (FEATURES | changes).items():
         if values is None:
             continue
         kind = "float_list" if isinstance(values[0], float) else "int64_list"
@@ -58,15 +60,7 @@ def read(path, **options):
 
 
 def changed(name, place, value):
-    values = {
-        "input_ids": [2, 7, 4, 9, 3, 8, 3, 0],
-        "input_mask": [1] * 8,
-        "segment_ids": [0] * 8,
-        "masked_lm_positions": [2, 0],
-        "masked_lm_ids": [11, 0],
-        "masked_lm_weights": [1.0, 0.0],
-        "next_sentence_labels": [0],
-    }[name]
+    values = list(FEATURES[name])
     values[place] = value
     return {name: values}
 
@@ -150,16 +144,9 @@ def test_nor_by_tensorflow_which_would_end_the_process(folder, number):
 @pytest.fixture
 def folder(tmp_path):
     write(tmp_path / "a.tfrecord", [example()] * 3)
-    manifest = {
-        "max_seq_length": LENGTH,
-        "max_predictions_per_seq": SLOTS,
-        "vocab_size": VOCAB,
-        "dynamic_masking": False,
-        "compression": "",
-        "shards": [
-            {"file": "a.tfrecord", "examples": 3, "bytes": (tmp_path / "a.tfrecord").stat().st_size}
-        ],
-    }
+    shard = {"file": "a.tfrecord", "examples": 3, "bytes": (tmp_path / "a.tfrecord").stat().st_size}
+    sizes = {"max_seq_length": LENGTH, "max_predictions_per_seq": SLOTS, "vocab_size": VOCAB}
+    manifest = {**sizes, "dynamic_masking": False, "compression": "", "shards": [shard]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     return tmp_path
 

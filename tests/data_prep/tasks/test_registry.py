@@ -24,19 +24,17 @@ def test_names_are_found_by_other_spellings(spelling, name):
     assert get_task(spelling.replace(" ", "_")).name == name
 
 
-def test_unknown_task_lists_the_names():
-    with pytest.raises(UserError, match="task='sst3'; it is one of .*cola.*conll2003"):
-        get_task("sst3")
-
-
-def test_unknown_option_lists_the_options():
-    with pytest.raises(UserError, match="unknown option strides of task squad_v1.1.*doc_stride"):
-        get_task("squad_v1.1", strides=3)
-
-
-def test_fixed_options_cannot_be_changed():
-    with pytest.raises(UserError, match="unknown option version"):
-        get_task("squad_v1.1", version="2.0")
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("sst3", {}, "task='sst3'; it is one of .*cola.*conll2003"),
+        ("squad_v1.1", {"strides": 3}, "unknown option strides of task squad_v1.1.*doc_stride"),
+        ("squad_v1.1", {"version": "2.0"}, "unknown option version"),  # it is fixed
+    ],
+)
+def test_unknown_tasks_and_options_list_those_that_there_are(task, options, message):
+    with pytest.raises(UserError, match=message):
+        get_task(task, **options)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +78,8 @@ def test_tasks_import_neither_keras_nor_tensorflow_nor_scikit_learn():
         "[get_task(name) for name in TASKS]\n"
         "print({'keras', 'tensorflow', 'sklearn', 'scipy'} & set(sys.modules))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
 
 
