@@ -143,9 +143,8 @@ def server(data) -> bool:
     ]
     content = json.dumps(data.draw(st.sampled_from(requests))).encode()
     header = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20)
-    headers = data.draw(
-        st.dictionaries(st.sampled_from(["Host", "Origin", "Content-Type"]), header)
-    )
+    names = st.sampled_from(["Host", "Origin", "Content-Type"])
+    headers = data.draw(st.dictionaries(names, header))
     path = data.draw(st.sampled_from(["/v1/models/m:predict"] * 8 + ["/", "/explain", "/x"]))
     answer = _client().open(
         path,

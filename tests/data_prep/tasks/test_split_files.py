@@ -67,11 +67,6 @@ def test_the_option_of_tasks_of_texts(write, tmp_path):
     assert all(e.label == str(int(e.id.removeprefix("train/")) % 2) for e in dev)
     assert task.notes == {"train": {"held_out_for_dev": 10}, "dev": {"from_training_file": 10}}
 
-    with pytest.raises(UserError, match="dev_fraction and dev_from_train are both set"):
-        get_task("text_classification", dev_from_train=10, dev_fraction=0.1)
-    with pytest.raises(UserError, match="dev_from_train=-1; it is a number of examples"):
-        get_task("sst2", dev_from_train=-1)
-
 
 def test_folds_hold_every_labelled_example_once(write, tmp_path):
     rows = [f"a{i} b{i} c{i} d{i} e{i}\tx {i}\t{i % 2}" for i in range(7)]
@@ -105,15 +100,6 @@ def test_folds_of_one_file_and_those_that_cannot_be_had(write, capsys):
     ):
         with pytest.raises(UserError, match=told):
             get_task("text_classification", str(path), **options).examples("dev")
-    for options, told in (
-        ({"folds": 3, "fold": 4}, "fold=4; folds are 2 or more, fold is 1 to folds"),
-        ({"folds": 3, "fold": 0}, "fold=0"),
-        ({"folds": 1}, "folds=1, fold=1"),
-        ({"fold": 2}, "folds=0, fold=2"),
-        ({"folds": 3, "dev_from_train": 1}, "both set; choose one"),
-    ):
-        with pytest.raises(UserError, match=told):
-            get_task("text_classification", **options)
 
 
 @pytest.mark.slow

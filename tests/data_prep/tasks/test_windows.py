@@ -43,22 +43,11 @@ def test_the_end_of_a_text_may_be_kept():
 
 
 def test_windows_that_cannot_be():
-    for options, message in (
-        ({"windows": -1}, "windows=-1"),
-        ({"window_overlap": 4}, "window_pooling and window_overlap are of windows"),
-        ({"windows": 2, "window_overlap": -1}, "window_overlap=-1"),
-        ({"windows": 2, "window_pooling": "sum"}, "='sum'; it is one of mean, max, first_last"),
-    ):
-        with pytest.raises(UserError, match=message):
-            get_task("mrpc", **options)
     with pytest.raises(UserError, match="windows of max_seq_length=6 hold 4 tokens"):
         rows(2, range(9), overlap=4)
     # Half a window is sure to hold the longer text, whatever the other one is.
     with pytest.raises(UserError, match="hold 4 tokens of the longer text; the overlap must be"):
         pack_windows(TOKENIZER, [7], [8], 10, "head", 2, 4)
-    for name, why in (("swag", "raise max_seq_length"), ("ner", "stride"), ("squad", "doc_stride")):
-        with pytest.raises(UserError, match=f"unknown option windows of task .*; .*{why}"):
-            get_task(name, windows=2)
 
 
 @pytest.fixture

@@ -238,5 +238,3 @@ def test_the_report_says_how_f1_is_counted(write, tmp_path, capsys):
     answer = [{"id": "1", "text": "越南罗马天主教"}]
     assert task.score(examples, answer) == {"f1": pytest.approx(0.875), "exact_match": 0.0}
     assert "DRCD" in task.scoring and "SQuAD" in words.scoring
-    with pytest.raises(UserError, match="f1_by='letters'; it is one of words, characters"):
-        get_task("squad_v1.1", f1_by="letters")

@@ -79,10 +79,10 @@ def test_json_lines_hold_the_same_documents(task, write, tmp_path):
     ("line", "match"),
     [
         ({"tokens": ["a", "b"], "tags": ["O"]}, "line 1: 2 words and 1 tags"),
-        ({"tokens": ["a"], "tags": [3]}, r"line 1: tags is \[3\]: --task_options.tag_names=.* sa"),
+        ({"tokens": ["a"], "tags": [3]}, r"line 1: tags is \[3\]: --task_options.tag_names="),
         ({"tokens": ["a", ""], "tags": ["O", "O"]}, "none of them empty"),
         ({"text": "a", "tags": ["O"]}, "line 1: which columns hold.* The columns are text, tags"),
-        ({"tokens": ["a"], "pos_tags": ["O"]}, "tokens or words, and tags or ner_tags or entiti"),
+        ({"tokens": ["a"], "pos_tags": ["O"]}, "or words, and tags or ner_tags or entities"),
         ({"tokens": ["a"], "tags": ["PER"]}, "line 1: 'PER' is not an IOB tag"),
         ({"tokens": [], "tags": []}, "has no sentences"),
     ],
@@ -259,22 +259,6 @@ def test_errors(task, write, content, message):
     write("eng.testa", content)
     with pytest.raises(UserError, match=message):
         task.examples("dev")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"labels": ["O", "B-PER"]}, "labels: I-PER is missing"),
-        ({"labels": "O, B-PER, I-PER, B-PER"}, "labels: B-PER is there twice"),
-        ({"stride": -1}, "stride=-1; it is at least 0"),
-        ({"column": "verbs"}, "column='verbs'; it is one of entities, chunks, part_of_speech"),
-        ({"label_piece": "middle"}, "label_piece='middle'; it is one of first, last"),
-        ({"context": "page"}, "context='page'; it is one of document, sentence"),
-    ],
-)
-def test_options_that_cannot_be(tmp_path, options, message):
-    with pytest.raises(UserError, match=message):
-        get_task("conll2003", data_dir=str(tmp_path), **options)
 
 
 def test_columns_that_are_not_there(write, tmp_path):
