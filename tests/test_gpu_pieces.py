@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -159,10 +160,7 @@ def test_a_failure_stays_one(options):
 
 
 def test_what_was_started_ends_with_the_command(options, monkeypatch):
-    def stop(*_, **__):
-        raise SystemExit(143)
-
-    monkeypatch.setattr(Fake, "turn", stop)
+    monkeypatch.setattr(Fake, "turn", mock.Mock(side_effect=SystemExit(143)))
     with pytest.raises(SystemExit):
         steps.run("steps", options)
     assert [one.process.poll() for one in Fake.started] == [-9, -9]

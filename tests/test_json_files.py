@@ -104,7 +104,7 @@ def test_what_is_fine_is_read(tmp_path):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(UserError, match=r"absent.json: cannot be read \(No such file.*; look"):
+    with pytest.raises(UserError, match=r"absent.json: cannot be read \(No such.*; look there"):
         read_json(tmp_path / "absent.json", missing="look there")
     with pytest.raises(UserError, match="is not a file"):
         read_json(tmp_path)

@@ -4,6 +4,7 @@ import functools
 import os
 import re
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -116,29 +117,20 @@ def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monke
     assert sorted(os.listdir(tmp_path)) == [LOCK_FILE, name]
 
 
-@pytest.mark.parametrize("number", [2, 11, 13, 24, 28, 30])
-def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
-    def work():
-        raise OSError(number, os.strerror(number), "runs/x/metrics.jsonl")
-
-    with pytest.raises(SystemExit, match="2"):
-        commands.end(work)
-    assert capsys.readouterr().err == f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
+WHERE, LIMITS = "runs/x/metrics.jsonl", "the limits of the system (ulimit -a)"
+REFUSED = {OSError(n, os.strerror(n), WHERE): os.strerror(n) for n in (2, 11, 13, 24, 28, 30)}
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (OSError(24, "many"), "the limits of the system (ulimit -a): many"),
-        (RuntimeError("can't start new thread"),
-         "the limits of the system (ulimit -a): can't start new thread"),
+        *((error, f"{WHERE}: {why}") for error, why in REFUSED.items()),
+        (OSError(24, "many"), f"{LIMITS}: many"),
+        (RuntimeError("can't start new thread"), f"{LIMITS}: can't start new thread"),
         (UserError("a\x1b[31m\r.txt: é\nSee\t--help"), "a\\x1b[31m\\r.txt: é\nSee\t--help"),
     ],
-)  # fmt: skip
-def test_limits_of_the_system_are_named_and_terminals_not_led(capsys, error, told):
-    def work():
-        raise error
-
+)
+def test_what_the_system_refuses_is_one_line_and_leads_no_terminal(capsys, error, told):
     with pytest.raises(SystemExit, match="2"):
-        commands.end(work)
+        commands.end(mock.Mock(side_effect=error))
     assert capsys.readouterr().err == f"error: {told}\n"

@@ -10,6 +10,7 @@ import sys
 import time
 import unicodedata
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -237,7 +238,7 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
     steps = [(rows, "make_rows"), (shards, "write_shards"), (token_store, "assemble")]
     for module, name in steps:  # the run that is killed before this step
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(module, name, dies)
+            patch.setattr(module, name, mock.Mock(side_effect=KeyboardInterrupt))
             make(path, vocab, stopped / name, **options)
     found = 0
     for folder in sorted(stopped.glob("[!.]*")):
@@ -281,7 +282,3 @@ def test_files_that_are_damaged_within_a_run_are_found(
     with pytest.raises(UserError, match=f"{name} is damaged"):
         path = write_corpus(tmp_path / "a.txt", documents=40)
         make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
-
-
-def dies(task):
-    raise KeyboardInterrupt

@@ -172,7 +172,7 @@ def test_errors(tmp_path, write):
     assert list(split_files(twice, tmp_path / "once", layout="lines")) == ["x.txt.gz"]
     with pytest.raises(UserError, match="no sentence found in 2 files with --documents=chapters"):
         split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out2", layout="chapters")
-    with pytest.raises(UserError, match="--documents='.*'; it is one of chapters, articles"):
+    with pytest.raises(UserError, match="--documents='.*'; .* chapters, articles, files, lines"):
         split_files(str(tmp_path / "a" / "x.txt"), tmp_path / "out3", layout="pages")
     write("a/x.txt", b"fine\n\xff\n")
     with pytest.raises(UserError, match="line 2: byte 0xff at column 1 is not UTF-8"):

@@ -1,6 +1,7 @@
 """Corpora by their TFDS name, on small data sets written in TFDS's format."""
 
 import functools
+from unittest import mock
 
 import pytest
 from corpora import documents
@@ -107,9 +108,7 @@ def test_errors(name, message):
 def test_data_that_cannot_be_prepared(monkeypatch):
     import tensorflow_datasets as tfds
 
-    def offline(self, **options):
-        raise ConnectionError("no network")
-
+    offline = mock.Mock(side_effect=ConnectionError("no network"))
     monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
     with pytest.raises(UserError, match=r"could not be prepared: ConnectionError: no network"):
         tfds_corpora.slices("tfds:wiki40b/de")

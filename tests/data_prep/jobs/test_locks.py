@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import time
+from unittest import mock
 
 import pytest
 
@@ -81,19 +82,14 @@ def test_a_removed_or_replaced_folder_is_noticed(tmp_path):
 def test_what_cannot_be_locked_is_said(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     cannot_be_locked(tmp_path / "file", "file is a file; give a folder")
-
-    def read_only(*_):
-        raise OSError(30, "Read-only file system")
-
+    read_only = mock.Mock(side_effect=OSError(30, "Read-only file system"))
     monkeypatch.setattr(locks.os, "open", read_only)
     cannot_be_locked(tmp_path / "work", r"cannot be written \(Read-only file system\)")
     assert locks.shared(tmp_path) is None  # a reader goes without
 
 
 def test_a_full_disk_has_no_room_for_the_holders_name(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
+    full = mock.Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(locks.os, "pwrite", full)
     with exclusive(tmp_path):
         cannot_be_locked(tmp_path, "is in use by another process")

@@ -19,8 +19,8 @@ def test_what_an_earlier_run_left(tmp_path):
     checked_json.write(path, {"options": OPTIONS, "done": 3})
     assert earlier(path, OPTIONS, "the corpus", "options")["done"] == 3
     other = OPTIONS | {"files": ["a", "c"], "new": True}
-    changes = "files.1: was b, now c; new: was absent, now True"
-    with pytest.raises(UserError, match=f"with other options: {changes}. Choose .* pass --over"):
+    told = "files.1: was b, now c; new: was absent, now True. Choose another output or pass --over"
+    with pytest.raises(UserError, match=f"the corpus was made with other options: {told}"):
         earlier(path, other, "the corpus", "options")
     assert earlier(path, other, "the corpus", "options", overwrite=True) is None
 

@@ -77,6 +77,7 @@ HOT = {  # kind of file -> these rows
 
 
 FOOD = {"problem": "multi_label", "labels": "food,staff,place"}
+MOOD = {"labels": "POS,NEG"}
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -95,21 +96,29 @@ def test_vectors_of_0_and_1_are_several_labels(write, name):
 
 
 @pytest.mark.parametrize(
-    ("rows", "found"),
+    ("options", "labels", "found"),
     [
-        ([[0], [1], [0, 1]], [("food",), ("staff",), ("food", "staff")]),
-        ([[0, 1], [2, 0]], [("food", "staff"), ("place", "food")]),
-        ([["food", "place"], []], [("food", "place"), ()]),
-        ([[0, 1, 0], [2]], r"line 1: .*\(vectors are 0 and 1, as long .*food is there twice"),
-        ([[1, 1], [0]], "line 1: .* staff is there twice"),
-        ([{"food": 1.0, "place": 0}, []], [("food",), ()]),
-        ([{"food": True, "place": True}, {"staff": False}], [("food", "place"), ()]),
-        ([{"food": 0.5}, []], r'line 1: label is {"food": 0.5}, expected a list of labels'),
-        ([[0, 1, 0], [1, 0, 3]], "line 1: .* food is there twice"),
+        (FOOD, [[0], [1], [0, 1]], [("food",), ("staff",), ("food", "staff")]),
+        (FOOD, [[0, 1], [2, 0]], [("food", "staff"), ("place", "food")]),
+        (FOOD, [["food", "place"], []], [("food", "place"), ()]),
+        (FOOD, [[0, 1, 0], [2]], r"line 1: .*\(vectors are 0 and 1, as long .*food is there twice"),
+        (FOOD, [[1, 1], [0]], "line 1: .* staff is there twice"),
+        (FOOD, [[0, 1, 0], [1, 0, 3]], "line 1: .* food is there twice"),
+        # Annotators': spaCy's `cats`, doccano's, pandas' where a number was missing.
+        (FOOD, [{"food": 1.0, "place": 0}, []], [("food",), ()]),
+        (FOOD, [{"food": True, "place": True}, {"staff": False}], [("food", "place"), ()]),
+        (FOOD, [{"food": 0.5}, []], r'line 1: label is {"food": 0.5}, expected a list of labels'),
+        (MOOD, [{"POS": 1.0, "NEG": 0.0}, {"POS": 0.0, "NEG": 1.0}], ["POS", "NEG"]),
+        (MOOD, [["POS"], ["NEG"]], ["POS", "NEG"]),
+        (MOOD, [0.0, 1.0], ["POS", "NEG"]),
+        (MOOD, [{"POS": 1, "NEG": 1}, "NEG"], r'label is \["POS", "NEG"\], expected one label'),
+        (MOOD, [{"POS": 0, "NEG": 0}, "NEG"], r"label is \[\], expected one label"),
+        (MOOD, [{"POS": 0.7, "NEG": 0.3}, "NEG"], 'is {"POS": 0.7, "NEG": 0.3}, expected one'),
+        (MOOD, [0.5, 1.0], "label '0.5' is not among the listed labels"),
     ],
 )
-def test_lists_of_indices_are_no_vectors(write, rows, found):
-    task = get_task("text_classification", write("a.jsonl", lines(rows)), **FOOD)
+def test_indices_are_no_vectors_and_annotators_labels_are_read(write, options, labels, found):
+    task = get_task("text_classification", write("a.jsonl", lines(labels)), **options)
     if isinstance(found, str):
         with pytest.raises(UserError, match=found):
             task.examples("train")
@@ -122,27 +131,6 @@ def test_vectors_are_no_classes(write, between):
     rows = "".join(f"x\t{between.join(bits)}\n" for bits in ("010", "101", "000"))
     with pytest.raises(UserError, match=r"a vector that says .*with --task_options.problem=multi"):
         get_task("text_classification", write("a.tsv", f"text\tlabel\n{rows}")).examples("train")
-
-
-@pytest.mark.parametrize(
-    ("labels", "found"),
-    [
-        (({"POS": 1.0, "NEG": 0.0}, {"POS": 0.0, "NEG": 1.0}), ["POS", "NEG"]),  # spaCy's `cats`
-        ((["POS"], ["NEG"]), ["POS", "NEG"]),  # doccano's
-        ((0.0, 1.0), ["POS", "NEG"]),  # of pandas, where a number was missing
-        (({"POS": 1, "NEG": 1}, "NEG"), r'label is \["POS", "NEG"\], expected one label'),
-        (({"POS": 0, "NEG": 0}, "NEG"), r"label is \[\], expected one label"),
-        (({"POS": 0.7, "NEG": 0.3}, "NEG"), 'label is {"POS": 0.7, "NEG": 0.3}, expected one'),
-        ((0.5, 1.0), "label '0.5' is not among the listed labels"),
-    ],
-)
-def test_one_label_of_annotators(write, labels, found):
-    task = get_task("text_classification", write("a.jsonl", lines(labels)), labels="POS,NEG")
-    if isinstance(found, str):
-        with pytest.raises(UserError, match=found):
-            task.examples("train")
-    else:
-        assert [example.label for example in task.examples("train")] == found
 
 
 def test_rows_that_prodigys_user_did_not_accept_are_named(write):

@@ -126,7 +126,8 @@ def test_regression(write, tmp_path, tokenizer):
     assert task.baseline(examples, examples)["pearson"] == 0.0
     for wrong in ("many", "nan"):
         write("dev.tsv", f"text\tlabel\na\t{wrong}\n")
-        with pytest.raises(UserError, match=rf"dev\.tsv line 2: label is '{wrong}', expected a"):
+        told = rf"dev\.tsv line 2: label is '{wrong}', expected a number"
+        with pytest.raises(UserError, match=told):
             task.examples("dev")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from unittest import mock
 
 import pytest
 
@@ -105,9 +106,7 @@ def test_mrpc_is_numbered_as_its_files_are(downloads, write, tmp_path):
 
 @pytest.mark.parametrize("name", ["squad_v1.1", "conll2003", "rte"])
 def test_tfds_that_cannot_be_had_says_what_to_do(tmp_path, monkeypatch, name):
-    def no_network(*args, **kwargs):
-        raise ConnectionError("no route to host")
-
+    no_network = mock.Mock(side_effect=ConnectionError("no route to host"))
     monkeypatch.setattr(tfds, "builder", no_network)
     with pytest.raises(UserError, match="could not prepare .*no route to host.*set data_dir to"):
         get_task(name, tfds_dir=str(tmp_path)).examples("train")
