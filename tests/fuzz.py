@@ -33,12 +33,8 @@ _NAMES = st.sampled_from(
      "vocab", "instances", "inputs", "signature_name", "text", "b64", "checksums", "id2label",
      "\ud800", "a\udfff"]
 )  # fmt: skip
-_NUMBERS = st.one_of(
-    st.integers(-3, 300),
-    st.integers(),
-    st.floats(),
-    st.sampled_from([2**31, 2**32 + 5, 2**63, 10**400]),
-)
+_LARGE = st.sampled_from([2**31, 2**32 + 5, 2**63, 10**400])
+_NUMBERS = st.one_of(st.integers(-3, 300), st.integers(), st.floats(), _LARGE)
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), _NUMBERS, st.text(max_size=8), _NAMES),
     lambda inner: st.one_of(

@@ -152,9 +152,8 @@ def run_wikipedia(given, output, overwrite, encoder):
 
 def run_finetuning(given, output, overwrite, encoder):
     options = {"labels": "x,y", "text_column": "text"}
-    config = FinetuneConfig(
-        task="text_classification", data_dir=str(given), model=majority.NAME, task_options=options
-    )
+    data = {"task": "text_classification", "data_dir": str(given), "task_options": options}
+    config = FinetuneConfig(model=majority.NAME, **data)
     with majority.registered():
         runs.finetune(config, output, progress=False, overwrite=overwrite)
 

@@ -17,9 +17,8 @@ from tests import guests
 from tests.test_architecture import FILES, imported_modules, parsed
 
 # Absl's own, and options of other programs.
-_OTHERS = {"help", "helpshort", "helpfull", "name", "always", "abbrev", "dirty"} | {
-    "xla_gpu_deterministic_ops"
-}
+_OTHERS = {"help", "helpshort", "helpfull", "name", "always", "abbrev", "dirty"}
+_OTHERS |= {"xla_gpu_deterministic_ops"}
 # Modules that many commands share, whose advice depends on what the command gave them.
 _ONLY_WHERE_IT_IS = {
     ("data_prep.corpus.text_files", "invalid_utf8"): "said to who passes that option's value",

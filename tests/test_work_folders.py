@@ -44,10 +44,8 @@ def test_two_commands_in_one_folder(tmp_path, make, config):
         ("table", lambda: ablate.run(load_config("table5:smoke"), tmp_path / "table", quiet=True)),
         ("wiki", lambda: wikipedia.extract(str(tmp_path / "dump.xml"), tmp_path / "wiki")),
     ):
-        with (
-            exclusive(tmp_path / folder),
-            pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on"),
-        ):
+        in_use = pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on")
+        with exclusive(tmp_path / folder), in_use:
             command()
         assert os.listdir(tmp_path / folder) == [LOCK_FILE]
 

@@ -53,9 +53,8 @@ def assert_equal_weights(found, expected):
     found, expected = named_variables(found), named_variables(expected)
     assert set(found) == set(expected)
     for name, variable in found.items():
-        np.testing.assert_array_equal(
-            keras.ops.convert_to_numpy(variable), keras.ops.convert_to_numpy(expected[name]), name
-        )
+        both = map(keras.ops.convert_to_numpy, (variable, expected[name]))
+        np.testing.assert_array_equal(*both, name)
 
 
 def foreign(vocab):

@@ -63,9 +63,8 @@ def random_batch(config: BertConfig, rows: int, length: int, seed: int = 0) -> d
     mask = (np.arange(length) < lengths[:, None]).astype("int32")
     segments = (np.arange(length) > lengths[:, None] // 2).astype("int32") * mask
     ids = rng.integers(5, config.vocab_size, (rows, length)).astype("int32") * mask
-    positions = np.sort(
-        np.stack([rng.choice(np.arange(1, n - 1), 4, replace=False) for n in lengths]), axis=1
-    )
+    drawn = np.stack([rng.choice(np.arange(1, n - 1), 4, replace=False) for n in lengths])
+    positions = np.sort(drawn, axis=1)
     return {
         "input_ids": ids,
         "input_mask": mask,

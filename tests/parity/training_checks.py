@@ -88,9 +88,8 @@ def finetuning_steps_of_minilm(data_dir) -> Results:
         # A batch with padding rows has no twin there.
         whole = (batch for batch in batches if batch.pop("example_weights").all())
         model = build_head(encoder, task.head, seed=2)
-        ours, theirs = finetuning.loss_curves(
-            model, [*itertools.islice(whole, steps)], peak=5e-5, warmup_steps=steps // 10
-        )
+        taken = [*itertools.islice(whole, steps)]
+        ours, theirs = finetuning.loss_curves(model, taken, peak=5e-5, warmup_steps=steps // 10)
         what = f"loss, worst of {steps} fine-tuning steps of MiniLM; {name}"
         yield Result(what, AGAINST, peers.farthest(ours, theirs), 3e-4)
 

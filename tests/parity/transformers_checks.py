@@ -32,9 +32,8 @@ def minilm_hidden_states() -> Results:
     double = [_their_encoder(theirs.double(), batch) for batch in batches]
     mine = [_our_encoder(ours.encoder, batch) for batch in batches]
     name = f"MiniLM (6 layers, width 384), {len(sentences)} real sentences"
-    yield from _encoder_results(
-        name, [_encoder_difference(*three) for three in zip(mine, single, batches, strict=True)]
-    )
+    threes = zip(mine, single, batches, strict=True)
+    yield from _encoder_results(name, [_encoder_difference(*three) for three in threes])
     exact = max(_encoder_difference(*p)[0] for p in zip(mine, double, strict=True))
     peer = max(_encoder_difference(*p)[0] for p in zip(single, double, strict=True))
     places = f"hidden states at all places, padding too (their float32: {peer:.1e}); {name}"
@@ -121,9 +120,8 @@ def left_to_right() -> Results:
     outputs = model(batch)
     logits = peers.in_transformers(model)(**peers.their_inputs(batch)).logits.detach().numpy()
     weights = keras.ops.convert_to_numpy(outputs["masked_lm_weights"])[..., None]
-    language_model = peers.farthest(
-        keras.ops.convert_to_numpy(outputs["masked_lm_logits"]) * weights, logits[:, :-1] * weights
-    )
+    found = keras.ops.convert_to_numpy(outputs["masked_lm_logits"])
+    language_model = peers.farthest(found * weights, logits[:, :-1] * weights)
     against = f"{AGAINST}, is_decoder"
     yield Result("left-to-right hidden states, small shape", against, worst, 2e-5)
     yield Result("left-to-right next-token logits, small shape", against, language_model, 2e-5)

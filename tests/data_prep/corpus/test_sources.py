@@ -61,9 +61,8 @@ def test_a_folder_of_wikiextractors(tmp_path):
         (tmp_path / "extracted" / folder).mkdir(parents=True)
         (tmp_path / "extracted" / folder / "wiki_00.bz2").write_text(BLOCKS)
     counts = split_files(str(tmp_path / "extracted"), tmp_path / "out")
-    assert {name: entry["documents"] for name, entry in counts.items()} == {
-        "AA-wiki_00.txt.gz": 2, "AB-wiki_00.txt.gz": 2
-    }  # fmt: skip
+    found = {name: entry["documents"] for name, entry in counts.items()}
+    assert found == {"AA-wiki_00.txt.gz": 2, "AB-wiki_00.txt.gz": 2}
 
 
 def test_wikiextractors_output_is_not_taken_for_something_else(tmp_path):

@@ -81,10 +81,8 @@ def test_project_gutenberg_frame_goes():
 def test_articles():
     text = "Leeds\nLeeds is a city.\nHistory.\nIt is old.\nSee also\n\n\nYork\nYork was founded.\n"
     lines = text.split("\n")
-    assert list(text_layout.articles(lines)) == [
-        ["Leeds is a city.", "History.", "It is old."],
-        ["York was founded."],
-    ]
+    found = list(text_layout.articles(lines))
+    assert found == [["Leeds is a city.", "History.", "It is old."], ["York was founded."]]
     stops = list(text_layout.articles(lines, titles=text_layout.Titles(stops=True)))
     assert not stops  # short sentences go with them
     kept = list(text_layout.articles(lines, 0, text_layout.Titles(keep=True)))

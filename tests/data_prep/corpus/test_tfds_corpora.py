@@ -57,9 +57,8 @@ def prepared(tmp_path_factory):
 def test_wikipedia():
     name = "tfds:wikipedia/20230601.en"
     found = list(tfds_corpora.documents(name))
-    assert sorted(found) == sorted(
-        [f"Town {number} is a town. It is old.", "It grew. Then it shrank."] for number in range(25)
-    )
+    towns = (f"Town {number} is a town. It is old." for number in range(25))
+    assert sorted(found) == sorted([town, "It grew. Then it shrank."] for town in towns)
     assert tfds_corpora.size(name) == (25, "1.0.0")
     parts = tfds_corpora.slices(name, 10)
     assert parts == [f"{name}@train[{start}:{min(start + 10, 25)}]" for start in (0, 10, 20)]

@@ -57,9 +57,8 @@ def test_no_sentence_is_lost_when_segments_are_put_back(corpus, seed):
     limit = 2 * sum(lengths)
     pairs = draw(lengths, [len(document) for document in corpus], limit, 1.0, seed)
     seen = np.zeros(sum(lengths), int)
-    for a, n, b, m, is_random in zip(
-        pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random, strict=True
-    ):
+    columns = pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random
+    for a, n, b, m, is_random in zip(*columns, strict=True):
         seen[a : a + n] += 1
         if not is_random:
             assert b == a + n
@@ -78,19 +77,6 @@ def test_a_duplication_depends_on_its_own_stream_alone():
         np.testing.assert_array_equal(getattr(third, name), getattr(alone, name))
     first = together.take(together.duplication == 0)
     assert len(first) != len(third) or (first.b_start != third.b_start).any()
-
-
-def test_single_sentences_always_take_a_random_partner():
-    pairs = draw([5] * 300, [1] * 300, 20)
-    assert len(pairs) == 300 and pairs.is_random.all()
-    assert (pairs.document != pairs.random_document).all()
-
-
-def test_half_of_the_chunks_of_two_sentences_or_more_are_random():
-    pairs = draw([10] * 20_000, [20] * 1000, 19, short=0.0, seed=1, duplications=4)
-    # Chunks hold two sentences, unless a document ends with a single one.
-    chunks = pairs.take((pairs.a_start % 200) < 190)
-    assert abs(chunks.is_random.mean() - 0.5) < 4 * 0.5 / len(chunks) ** 0.5
 
 
 def test_one_document_takes_its_random_segments_from_itself():

@@ -61,9 +61,8 @@ def test_single_segments_are_whole_sentences_of_one_document(corpus, max_tokens,
 def test_pairs_are_single_sentences(corpus):
     pairs = draw("pairs", corpus, 100)
     sentences = offsets(sum(corpus, [])).tolist()
-    for a, n, b, m, is_random in zip(
-        pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random, strict=True
-    ):
+    columns = pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random
+    for a, n, b, m, is_random in zip(*columns, strict=True):
         assert sentences.index(a + n) == sentences.index(a) + 1
         assert sentences.index(b + m) == sentences.index(b) + 1
         assert is_random or b == a + n

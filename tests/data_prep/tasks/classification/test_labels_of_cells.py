@@ -184,10 +184,6 @@ def test_classes_that_differ_in_their_writing_are_told(write, capsys):
 
 @pytest.mark.parametrize("name", ["NA", "None", "null", "nan", "N/A"])
 def test_a_class_that_other_libraries_take_for_nothing(write, name):
-    rows = [{"text": "x", "label": name}, {"text": "y", "label": "b"}]
-    paths = (
-        write("a.csv", f"text,label\nx,{name}\ny,b\n"),
-        write("a.jsonl", "\n".join(map(json.dumps, rows))),
-    )
-    for path in paths:
+    table = write("a.csv", f"text,label\nx,{name}\ny,b\n")
+    for path in (table, write("a.jsonl", lines([name, "b"]))):
         assert get_task("text_classification", path, dev_fraction=0.0).labels == sorted([name, "b"])

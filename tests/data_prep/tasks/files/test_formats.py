@@ -83,9 +83,8 @@ def test_a_file_without_header(write):
     with pytest.raises(UserError, match=r"columns are ham, hello.*--task_options.columns=label"):
         get_task("text_classification", path).head  # noqa: B018
     task = get_task("text_classification", path, columns="label,text")
-    assert [(e.text_a, e.label) for e in task.examples("train")] == [
-        ("hello", "ham"), ("buy", "spam"),
-    ]  # fmt: skip
+    found = [(example.text_a, example.label) for example in task.examples("train")]
+    assert found == [("hello", "ham"), ("buy", "spam")]
     again = get_task("text_classification", **task.settings())
     assert [example.text_a for _, example in again.inputs(path).rows] == ["hello", "buy"]
     headed = write("b.tsv", "text\tlabel\nhello\tham\n")  # the names in their place
@@ -205,9 +204,8 @@ def test_it_is_said_in_one_line_once(write, capsys):
     assert capsys.readouterr().err.endswith("read: text, label, title; ignored: body\n")
     many = ",".join(f"c{i}" for i in range(10))
     rows_of(write("c.csv", f"text,{many}\n{many},x\n"), also=("c0",), optional=())
-    assert capsys.readouterr().err.endswith(
-        "read: text, c0; ignored: c1, c2, c3, c4, c5, c6, c7, c8 and 1 more\n"
-    )
+    told = "read: text, c0; ignored: c1, c2, c3, c4, c5, c6, c7, c8 and 1 more\n"
+    assert capsys.readouterr().err.endswith(told)
 
 
 def test_standard_input_is_looked_at_too(monkeypatch):

@@ -78,10 +78,8 @@ def test_conll_has_the_sentences_of_the_files(downloads, write, tmp_path, monkey
     task = get_task("conll2003", tfds_dir=downloads(pathlib.Path(tmp_path)))
     files = get_task("conll2003", data_dir=str(tmp_path), context="sentence")
     for split in task.splits:
-        sentences, expected = (
-            sorted((e.sentences, e.tags) for e in source.examples(split))
-            for source in (task, files)
-        )
+        both = (source.examples(split) for source in (task, files))
+        sentences, expected = (sorted((e.sentences, e.tags) for e in found) for found in both)
         assert sentences == expected and len(sentences) == 3
     assert task.labels == files.labels
     assert capsys.readouterr().err.count("TFDS has no documents") == 1

@@ -110,9 +110,8 @@ def test_tuning_sets_the_threshold_that_settings_carry(tokenizer):
 def test_three_files_in_the_original_format(tokenizer, tmp_path):
     task, _, predictions = null_prediction(tokenizer, 6.0)
     paths = [pathlib.Path(path) for path in task.write(tmp_path, predictions)]
-    assert [p.name for p in paths] == [
-        "predictions.json", "nbest_predictions.json", "null_odds.json"
-    ]  # fmt: skip
+    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
+    assert [path.name for path in paths] == names
     answers, nbest, odds = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
     assert answers == {"q": ""} and odds == {"q": pytest.approx(2.0)}
     assert set(nbest["q"][0]) == {"text", "probability", "start_logit", "end_logit"}

@@ -84,11 +84,8 @@ def test_ids_that_repeat_are_numbered(write, tmp_path, version, capsys):
     assert [example.id for example in examples] == ["1", "1#3", "1#2", "1#4"]
     assert task.notes["dev"]["repeated_ids_numbered"] == 2
     assert "2 of 4 questions have an id that is there before" in capsys.readouterr().err
-    predictions = [
-        {"id": e.id, "text": "in the hills", "best_text": "in the hills", "null_odds": -1.0,
-         "nbest": []}
-        for e in examples
-    ]  # fmt: skip
+    same = {"text": "in the hills", "best_text": "in the hills", "null_odds": -1.0, "nbest": []}
+    predictions = [{"id": example.id, **same} for example in examples]
     assert task.score(examples, predictions)["exact_match"] == 0.75
     task.write(str(tmp_path), predictions)
     assert len(json.loads((tmp_path / "predictions.json").read_text())) == 4

@@ -321,8 +321,7 @@ def test_other_columns_of_the_real_files(data_dir):
     assert baseline == {"accuracy": pytest.approx(0.8975, abs=1e-4)}
 
 
-def test_a_document_may_have_a_name_beside_its_mark(tmp_path):
-    path = tmp_path / "train.txt"
-    path.write_text("-DOCSTART- (227508)\n\nNaloxone\tB-Entity\nreverses\tO\nit\tO\n\n" * 2)
-    documents = get_task("conll2003", str(tmp_path), train_file="train.txt").examples("train")
+def test_a_document_may_have_a_name_beside_its_mark(write):
+    text = "-DOCSTART- (227508)\n\nNaloxone\tB-Entity\nreverses\tO\nit\tO\n\n" * 2
+    documents = get_task("conll2003", write("train.txt", text)).examples("train")
     assert [document.sentences[0][0] for document in documents] == ["Naloxone"] * 2

@@ -16,13 +16,10 @@ def rows(**more):
 
 
 @pytest.fixture
-def read(tmp_path):
-    (tmp_path / "train.txt").write_text(TRAIN)
-
+def read(write):
     def task_and_examples(name, text, **options):
-        (tmp_path / name).write_text(text)
-        options["test_file"] = str(tmp_path / name)
-        task = Conll(str(tmp_path / "train.txt"), dev_fraction=0.2, **options)
+        options |= {"test_file": write(name, text), "dev_fraction": 0.2}
+        task = Conll(write("train.txt", TRAIN), **options)
         return task, task.examples("test")
 
     return task_and_examples
