@@ -60,13 +60,14 @@ def train(checkpoint: str, config) -> dict[str, float]:
     from experiments.training.start.examples import read_examples
     from experiments.training.step.evaluation import outputs
     from official_bert.checkpoints.finding import resolve
+    from official_bert.heads import build_head
     from tests.parity import finetuning, peers
 
     task = get_task(config.task, config.data_dir, **config.task_options)
     start, length, size = resolve.load(checkpoint), config.max_seq_length, config.train_batch_size
     train, dev = (read_examples(task, split, config) for split in ("train", "dev"))
     features, asked = (featurize(task, e, start.tokenizer, length) for e in (train, dev))
-    model = peers.in_transformers(finetuning.make_model(start.encoder, task.head, config.seed))
+    model = peers.in_transformers(build_head(start.encoder, task.head, seed=config.seed))
 
     def collate(rows):
         batch = make_batch(features, rows, len(rows), int(features.lengths[rows].max()))

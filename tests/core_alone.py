@@ -64,9 +64,8 @@ def _names() -> list[str]:
         files = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
         kept = (path for path in files if not any(Path(path.parts[0]).match(m) for m in made))
         return [path.as_posix() for path in kept if "__pycache__" not in path.parts]
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = ["git", "ls-files", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return listed.stdout.strip("\0").split("\0")
 
 

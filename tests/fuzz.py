@@ -33,12 +33,8 @@ _NAMES = st.sampled_from(
      "vocab", "instances", "inputs", "signature_name", "text", "b64", "checksums", "id2label",
      "\ud800", "a\udfff"]
 )  # fmt: skip
-_NUMBERS = st.one_of(
-    st.integers(-3, 300),
-    st.integers(),
-    st.floats(),
-    st.sampled_from([2**31, 2**32 + 5, 2**63, 10**400]),
-)
+_LARGE = st.sampled_from([2**31, 2**32 + 5, 2**63, 10**400])
+_NUMBERS = st.one_of(st.integers(-3, 300), st.integers(), st.floats(), _LARGE)
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), _NUMBERS, st.text(max_size=8), _NAMES),
     lambda inner: st.one_of(
@@ -143,9 +139,8 @@ def server(data) -> bool:
     ]
     content = json.dumps(data.draw(st.sampled_from(requests))).encode()
     header = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20)
-    headers = data.draw(
-        st.dictionaries(st.sampled_from(["Host", "Origin", "Content-Type"]), header)
-    )
+    names = st.sampled_from(["Host", "Origin", "Content-Type"])
+    headers = data.draw(st.dictionaries(names, header))
     path = data.draw(st.sampled_from(["/v1/models/m:predict"] * 8 + ["/", "/explain", "/x"]))
     answer = _client().open(
         path,

@@ -15,5 +15,4 @@ def added(module: str, name: str, absent):
 
 def names(own, every) -> list:
     """Return names as parameters of a test; those that are not the core's are marked "beyond"."""
-    marks = pytest.mark.beyond
-    return [name if name in own else pytest.param(name, marks=marks) for name in every]
+    return [name if name in own else pytest.param(name, marks=pytest.mark.beyond) for name in every]

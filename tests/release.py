@@ -16,11 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _MADE = re.compile(r"PKG-INFO|setup\.cfg|official_bert\.egg-info/.*")
-_TESTS = (
-    "tests/test_packaging.py",
-    "tests/test_json_files.py",
-    "tests/data_prep/tasks/files/test_formats.py",
-)
+_TESTS = ("test_packaging.py", "test_json_files.py", "data_prep/tasks/files/test_formats.py")
 
 
 def main() -> None:
@@ -71,7 +67,8 @@ def _check_sdist(sdist: Path, names: list[str], place: Path) -> None:
     found = {path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()}
     found = {name for name in found if not _MADE.fullmatch(name)}
     assert found == set(names), f"sdist and repository differ: {sorted(found ^ set(names))[:20]}"
-    subprocess.run([sys.executable, "-m", "pytest", "-q", *_TESTS], cwd=top, check=True)
+    tests = [f"tests/{name}" for name in _TESTS]
+    subprocess.run([sys.executable, "-m", "pytest", "-q", *tests], cwd=top, check=True)
 
 
 def _check_wheel(wheel: Path) -> None:

@@ -31,20 +31,14 @@ class Hub(ThreadingHTTPServer):
 
     def add(self, name, folder, revision="main"):
         """Take a copy of a folder's files."""
-        files = {
-            str(p.relative_to(folder)): p.read_bytes()
-            for p in Path(folder).rglob("*")
-            if p.is_file()
-        }
+        paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
         self.models.setdefault(name, {})[revision] = files
 
     def downloads(self):
         """Return the files that were sent."""
-        return sorted(
-            a.split("/resolve/")[1].split("/", 1)[1]
-            for a in self.asked
-            if "GET" in a[:3] and "/resolve/" in a
-        )
+        sent = (a.split("/resolve/")[1] for a in self.asked if "GET" in a[:3] and "/resolve/" in a)
+        return sorted(path.split("/", 1)[1] for path in sent)
 
 
 def commit_of(name, revision):
@@ -144,8 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         if revision is None:
             return self._refuse("RevisionNotFound", 404)
         files = [{"rfilename": file} for file in revisions[revision]]
-        body = {"id": name, "sha": commit_of(name, revision), "siblings": files}
-        self._send(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        self._answer({"id": name, "sha": commit_of(name, revision), "siblings": files})
 
     def _file(self, name, revisions, wanted, file):
         revision = self._revision(name, revisions, wanted)
@@ -153,8 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         if content is None:
             return self._refuse("EntryNotFound", 404)
         etag = hashlib.sha256(content).hexdigest()
-        headers = {"ETag": f'"{etag}"', "X-Repo-Commit": commit_of(name, revision)}
-        self._send(200, content, headers)
+        self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": commit_of(name, revision)})
 
     def _refuse(self, code, status):
         self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": code})

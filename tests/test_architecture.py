@@ -24,24 +24,12 @@ WALLS = [
 # The rooms of each package, the lowest first. A room imports from below it alone, not from beside
 # it; "" stands for all others: the paper's files, which lean on each other, and the commands.
 FLOORS = {
-    "official_bert": [
-        ("common",),
-        ("backend", "extension"),
-        ("tokenization",),
-        ("",),
-        ("checkpoints",),
-        ("export",),
-        ("predict",),
-    ],
-    "data_prep": [
-        ("jobs", "sample"),
-        ("corpus",),
-        ("sentences",),
-        ("pretraining", "tasks"),
-        ("",),
-    ],
+    "official_bert": [("common",), ("backend", "extension"), ("tokenization",), ("",),
+                      ("checkpoints",), ("export",), ("predict",)],
+    "data_prep": [("jobs", "sample"), ("corpus",), ("sentences",), ("pretraining", "tasks"), ("",)],
     "experiments": [("training", "serving"), ("tables",), ("configs",), ("beyond",), ("",)],
-}
+}  # fmt: skip
+PAPER = FLOORS["official_bert"].index(("",))
 
 
 def module_name(path):
@@ -119,18 +107,11 @@ def test_packages_are_built_floor_by_floor(package):
         rooms -= {"beyond"}
     assert rooms <= {name.split(".")[1] for name in inside}
     for module in inside:
-        others = {name for name in imported_modules(FILES[module]) if name in inside}
-        for name in others:
-            beside = room_of(name) == room_of(module) or module_of_paper(name, module)
+        for name in {name for name in imported_modules(FILES[module]) if name in inside}:
+            papers = package == "official_bert" and floor_of(name) == floor_of(module) == PAPER
+            beside = room_of(name) == room_of(module) or papers
             below = floor_of(name) < floor_of(module)
             assert below or beside, f"{module} imports {name}"
-
-
-def module_of_paper(*names):
-    return all(
-        name.startswith("official_bert.") and floor_of(name) == FLOORS["official_bert"].index(("",))
-        for name in names
-    )
 
 
 def test_the_paper_stands_at_the_door():
@@ -188,10 +169,8 @@ def test_one_module_owns_all_destruction():
 
 
 def modules_after(statement):
-    code = f"import sys; {statement}; print(*sys.modules)"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", f"import sys; {statement}; print(*sys.modules)"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return set(run.stdout.split())
 
 
@@ -251,11 +230,8 @@ def test_works_where_tensorflow_is_missing_and_loads_keras_files_before_any_clas
 
 
 def test_type_checkers_see_every_name_of_the_package():
-    (checked,) = [
-        node
-        for node in ast.parse(FILES["official_bert"].read_text("utf-8")).body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    ]
+    nodes = [node for node in parsed(FILES["official_bert"]).body if isinstance(node, ast.If)]
+    (checked,) = [node for node in nodes if ast.unparse(node.test) == "TYPE_CHECKING"]
     seen = {
         alias.asname: node.module.removeprefix("official_bert.")
         for node in checked.body

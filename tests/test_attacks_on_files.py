@@ -55,11 +55,8 @@ def test_inputs_as_outputs(tmp_path, given, encoder):  # noqa: F811
 
 def contents(folder):
     """Return the files below a folder, but for locks."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != LOCK_FILE
-    }
+    paths = (p for p in folder.rglob("*") if p.is_file() and p.name != LOCK_FILE)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @pytest.mark.parametrize("name", ["records", "sentences", "wikipedia", "finetuning", "pretraining"])
@@ -91,10 +88,8 @@ def predicts(given, output, barrier, ended):  # noqa: F811
 def test_many_into_one_file_at_once(tmp_path, given):  # noqa: F811
     processes = multiprocessing.get_context("fork")
     barrier, ended = processes.Barrier(4), processes.Queue()
-    started = [
-        processes.Process(target=predicts, args=(given, tmp_path / "out.tsv", barrier, ended))
-        for _ in range(4)
-    ]
+    arguments = (given, tmp_path / "out.tsv", barrier, ended)
+    started = [processes.Process(target=predicts, args=arguments) for _ in range(4)]
     for process in started:
         process.start()
     codes = [ended.get() for _ in started]

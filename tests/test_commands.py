@@ -23,12 +23,8 @@ commands.run(main)
 
 
 def run(body, *arguments):
-    return subprocess.run(
-        [sys.executable, "-c", MAIN.format(body=body), *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", MAIN.format(body=body), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +85,9 @@ def official_bert(*arguments, folder):
     """Run the command as an installation's script does, which has no working folder on its path."""
     code = "from experiments.__main__ import main; main()"
     paths = filter(None, [os.environ.get("PYTHONPATH")])  # what a copy of the core needs
-    return subprocess.run(
-        [sys.executable, "-P", "-c", code, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *paths])},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-P", "-c", code, *arguments]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *paths])}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def test_one_name_for_all_commands(tmp_path):

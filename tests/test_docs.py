@@ -27,13 +27,7 @@ PAGES = sorted(
     for pattern in ("*.md", "docs/*.md", "benchmarks/**/*.md", "experiments/results/**/*.md")
     for path in ROOT.glob(pattern)
 )
-MODULES = [
-    "official_bert.config",
-    "official_bert.encoder",
-    "official_bert.heads",
-    "official_bert.optimization",
-    "official_bert.tokenization.tokenizer",
-]
+MODULES = ("config", "encoder", "heads", "optimization", "tokenization.tokenizer")
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.!?"]
 VOCAB += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
@@ -44,9 +38,8 @@ def folders(tmp_path, monkeypatch):
     config = ob.BertConfig(len(VOCAB), 8, 2, 2, 16, max_position_embeddings=64)
     tokenizer = ob.BertTokenizer(VOCAB)
     encoder = ob.BertEncoder(config, seed=0)
-    export_huggingface(
-        tmp_path / "google-bert/bert-base-uncased", ob.BertPretrainer(encoder), tokenizer
-    )
+    pretrainer = ob.BertPretrainer(encoder)
+    export_huggingface(tmp_path / "google-bert/bert-base-uncased", pretrainer, tokenizer)
     export_huggingface(tmp_path / "sentence-transformers/all-MiniLM-L6-v2", encoder, tokenizer)
     spam = ob.BertClassifier(encoder, 2)
     ob.save(tmp_path / "runs" / "spam" / "model", spam, tokenizer, {"labels": ["ham", "spam"]})
@@ -55,7 +48,7 @@ def folders(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings(module):
-    failed, tried = doctest.testmod(importlib.import_module(module))
+    failed, tried = doctest.testmod(importlib.import_module(f"official_bert.{module}"))
     assert tried and not failed
 
 
@@ -74,12 +67,10 @@ def test_notebooks(name, folders):
     cells = json.loads((DOCS / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(blocks) >= 4
-    blocks = [
-        block.replace("steps, examples = 800, 2000", "steps, examples = 3, 32") for block in blocks
-    ]
+    shorter = ("steps, examples = 800, 2000", "steps, examples = 3, 32")
     names = {"__name__": "__main__"}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"{name} block {number}", "exec"), names)
+        exec(compile(block.replace(*shorter), f"{name} block {number}", "exec"), names)
 
 
 def test_tables_of_results_are_those_of_the_committed_results():
@@ -102,9 +93,8 @@ def test_tables_of_results_are_those_of_the_committed_results():
 
 
 def test_the_tables_of_own_table_md_can_be_planned(tmp_path):
-    code, slow = re.findall(
-        r"```python\n(.*?)```", (DOCS / "own_table.md").read_text("utf-8"), re.DOTALL
-    )
+    page = (DOCS / "own_table.md").read_text("utf-8")
+    code, slow = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "masking40.py").write_text(code)
     ablation = load_config(f"{tmp_path}/masking40.py:smoke")
     text = ablate.dry_run(ablation, share=0.5)
@@ -137,9 +127,8 @@ def test_links_hold(page):
 
 
 def test_every_page_is_in_the_navigation_of_the_site():
-    listed = re.findall(
-        r"^ +- .*?([\w./]+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(), re.M
-    )
+    site = (ROOT / "mkdocs.yml").read_text()
+    listed = re.findall(r"^ +- .*?([\w./]+\.(?:md|ipynb))$", site, re.M)
     there = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("notebooks/*.ipynb")]
     assert {path.relative_to(ROOT).as_posix() for path in there} <= set(listed)
     made = {f"docs/api/{group.file}.md" for group in api_pages.GROUPS}

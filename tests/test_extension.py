@@ -49,9 +49,8 @@ def test_unknown_names_are_told_with_all_names_and_the_nearest(some):
     some(Extension("one", tasks={"visits": "json:dumps"}))
     with pytest.raises(UserError) as told:
         extension.find("tasks", "visit", {"cola": 1}, "a.json")
-    assert str(told.value) == (
-        "a.json: task='visit'; it is one of cola, visits (did you mean \"visits\"?)"
-    )
+    expected = "a.json: task='visit'; it is one of cola, visits (did you mean \"visits\"?)"
+    assert str(told.value) == expected
 
 
 def test_two_extensions_do_not_share_a_name(some):

@@ -10,11 +10,10 @@ import types
 import majority
 import numpy as np
 import pytest
-from tiny import CONFIG, VOCAB
+from tiny import CONFIG, VOCAB, make_records, write_texts
 
 import official_bert as ob
 from data_prep import sentences, wikipedia
-from data_prep.create_pretraining_data import create
 from data_prep.jobs.locks import LOCK_FILE, exclusive
 from data_prep.tasks import get_task, submission
 from experiments import evaluate, predict
@@ -103,17 +102,15 @@ class Foreign:
 def given(tmp_path_factory):
     """Make the files that commands read."""
     folder = tmp_path_factory.mktemp("given")
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    (folder / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c"] * 4) + "\n")
+    write_texts(folder)
     text = "This is a sentence of some length about nothing at all. " * 9
     revision = f"<revision><id>2</id><text>{text}</text></revision>"
     page = f"<page><title>T</title><ns>0</ns><id>1</id>{revision}</page>"
     (folder / "dump.xml").write_text(f"<mediawiki>\n  {page}\n</mediawiki>\n")
     for name in ("train", "dev"):
         (folder / f"{name}.tsv").write_text("text\tlabel\n" + "long text\tx\nshort\ty\n" * 5)
-    (folder / "pairs.tsv").write_text(
-        "sentence1\tsentence2\tgold_label\na\tb\tneutral\nc\td\tentailment\n"
-    )
+    pairs = "sentence1\tsentence2\tgold_label\na\tb\tneutral\nc\td\tentailment\n"
+    (folder / "pairs.tsv").write_text(pairs)
     (folder / "model").mkdir()
     return folder
 
@@ -142,9 +139,7 @@ def encoder():
 
 
 def run_records(given, output, overwrite, encoder):
-    options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1}
-    paths = (str(given / "a.txt"), str(given / "vocab.txt"), str(output))
-    create(*paths, num_workers=1, progress=False, overwrite=overwrite, **options)
+    make_records(given, output, overwrite=overwrite)
 
 
 def run_sentences(given, output, overwrite, encoder):
@@ -157,9 +152,8 @@ def run_wikipedia(given, output, overwrite, encoder):
 
 def run_finetuning(given, output, overwrite, encoder):
     options = {"labels": "x,y", "text_column": "text"}
-    config = FinetuneConfig(
-        task="text_classification", data_dir=str(given), model=majority.NAME, task_options=options
-    )
+    data = {"task": "text_classification", "data_dir": str(given), "task_options": options}
+    config = FinetuneConfig(model=majority.NAME, **data)
     with majority.registered():
         runs.finetune(config, output, progress=False, overwrite=overwrite)
 

@@ -83,8 +83,7 @@ def test_commands(name, disk, given, encoder, tmp_path):  # noqa: F811
         except (UserError, OSError) as error:  # `commands.run` says an OSError of this kind, too
             assert "full" in str(error) or "No space left" in str(error), error
             ended.add("full")
-        temporary = [p.name for p in folder.rglob("*") if p.name.endswith(".tmp")]
-        assert not temporary, pages
+        assert not [p.name for p in folder.rglob("*") if p.name.endswith(".tmp")], pages
         if pages not in few[:1]:  # of the slow ones once
             (folder / "filler").unlink()
             run(given, folder / "out", True, encoder)  # as soon as there is room

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -64,9 +65,8 @@ def test_what_was_measured_is_not_measured_again_and_failures_say_why(options):
     assert found[f"base 128: {steps.OURS}"]["failed"] == "the process ended (9): "
     assert "out of memory" in found[f"large 128: {steps.THEIRS}"]["failed"]
     report.write(options.output)
-    assert "did not run: the process ended (1): out of memory" in (
-        options.output / "gpu.md"
-    ).read_text()  # fmt: skip
+    told = (options.output / "gpu.md").read_text()
+    assert "did not run: the process ended (1): out of memory" in told
 
 
 def test_what_is_not_installed_is_skipped_by_name_until_it_is(options, monkeypatch):
@@ -160,10 +160,7 @@ def test_a_failure_stays_one(options):
 
 
 def test_what_was_started_ends_with_the_command(options, monkeypatch):
-    def stop(*_, **__):
-        raise SystemExit(143)
-
-    monkeypatch.setattr(Fake, "turn", stop)
+    monkeypatch.setattr(Fake, "turn", mock.Mock(side_effect=SystemExit(143)))
     with pytest.raises(SystemExit):
         steps.run("steps", options)
     assert [one.process.poll() for one in Fake.started] == [-9, -9]
@@ -192,22 +189,18 @@ def test_contestants_side_by_side_fit_the_memory_and_the_cores(options, monkeypa
 def test_others_are_stopped_while_two_take_turns_and_go_on_behind_a_failure():
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as sleeping:
 
-        def state():
-            return Path(f"/proc/{sleeping.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        def becomes(wanted):
+            for _ in range(100):
+                state = Path(f"/proc/{sleeping.pid}/stat").read_text().rpartition(")")[2].split()[0]
+                if state == wanted:
+                    return True
+                time.sleep(0.02)
 
         other = argparse.Namespace(process=sleeping)
         with pytest.raises(KeyError), steps._stopped(["why it is not there", other]):
-            for _ in range(100):
-                if state() == "T":
-                    break
-                time.sleep(0.02)
-            assert state() == "T"
+            assert becomes("T")
             raise KeyError
-        for _ in range(100):
-            if state() == "S":
-                break
-            time.sleep(0.02)
-        assert state() == "S"
+        assert becomes("S")
         sleeping.kill()
 
 

@@ -217,9 +217,8 @@ def check(function, share, patterns=PATTERNS):
 
 def test_what_grows_with_the_square_is_found():
     assert len(PATTERNS) >= 80
-    assert (
-        too_long(lambda text: sum(text[i:].count("b") for i in range(0, len(text), 4)), "a") > MOST
-    )
+    square = too_long(lambda text: sum(text[i:].count("b") for i in range(0, len(text), 4)), "a")
+    assert square > MOST
     assert too_long(lambda text: [ord(char) for char in text * 5], "a") is None
 
 

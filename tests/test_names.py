@@ -73,12 +73,8 @@ def missing(module):
     def visit(node, hidden):
         if isinstance(node, FUNCTIONS):  # a parameter or variable may have a module's name
             own = bound(ast.iter_child_nodes(node), inside_functions=True)
-            imported = {
-                alias.asname or alias.name
-                for inner in ast.walk(node)
-                if isinstance(inner, (ast.Import, ast.ImportFrom))
-                for alias in inner.names
-            }
+            imports = (n for n in ast.walk(node) if isinstance(n, (ast.Import, ast.ImportFrom)))
+            imported = {alias.asname or alias.name for n in imports for alias in n.names}
             hidden = hidden | (own - imported)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             whole = modules.get(node.value.id)

@@ -14,12 +14,11 @@ from experiments.training.settings import config_flags
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import names_for
 from tests import guests
-from tests.test_architecture import FILES, imported_modules
+from tests.test_architecture import FILES, imported_modules, parsed
 
 # Absl's own, and options of other programs.
-_OTHERS = {"help", "helpshort", "helpfull", "name", "always", "abbrev", "dirty"} | {
-    "xla_gpu_deterministic_ops"
-}
+_OTHERS = {"help", "helpshort", "helpfull", "name", "always", "abbrev", "dirty"}
+_OTHERS |= {"xla_gpu_deterministic_ops"}
 # Modules that many commands share, whose advice depends on what the command gave them.
 _ONLY_WHERE_IT_IS = {
     ("data_prep.corpus.text_files", "invalid_utf8"): "said to who passes that option's value",
@@ -34,15 +33,9 @@ _ONLY_WHERE_IT_IS = {
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
     ("experiments.training.folder.checkpointing", "workdir"): "only runs restore checkpoints",
     ("experiments.training.folder.inputs", "overwrite"): "only runs check what they read",
-    (
-        "experiments.training.answers.predictor",
-        "split",
-    ): "predict asks for a split that one file may be",
+    ("experiments.training.answers.predictor", "split"): "predict asks for one, of a file",
     ("experiments.training.answers.predictor", "task_options"): "export and serve set none",
-    (
-        "experiments.training.folder.run_folder",
-        "overwrite",
-    ): "reports and evaluations begin no runs",
+    ("experiments.training.folder.run_folder", "overwrite"): "reports, evaluations begin no runs",
     ("experiments.training.folder.run_folder", "workdir"): "evaluations begin no runs",
     ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
     ("official_bert.export.formats.onnx_file", "precision"): "serve writes no ONNX files",
@@ -50,11 +43,6 @@ _ONLY_WHERE_IT_IS = {
 }
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z_0-9]*)(?:\.(\w+))?")
 _OTHER_COMMAND = re.compile(r"\b(?:data_prep|experiments)\.(\w+)|[Rr]ecords|GLUE|run it again with")
-
-
-@functools.cache
-def tree(module):
-    return ast.parse(FILES[module].read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -69,15 +57,10 @@ def reached(command):
 
 
 def calls(module):
-    return {
-        (ast.unparse(node.func), node.args[0].value if _has_name(node) else None)
-        for node in ast.walk(tree(module))
-        if isinstance(node, ast.Call)
-    }
-
-
-def _has_name(call):
-    return bool(call.args) and isinstance(call.args[0], ast.Constant)
+    found = [node for node in ast.walk(parsed(FILES[module])) if isinstance(node, ast.Call)]
+    first = [call.args[0] if call.args else None for call in found]
+    names = [each.value if isinstance(each, ast.Constant) else None for each in first]
+    return {(ast.unparse(call.func), name) for call, name in zip(found, names, strict=True)}
 
 
 @functools.cache
@@ -87,7 +70,7 @@ def options(command):
     names = {name for function, name in found if ".DEFINE_" in function}
     if ("define_flags", None) in found:
         names |= {"config", "workdir", "task_options"}
-    for node in ast.walk(tree(command)):
+    for node in ast.walk(parsed(FILES[command])):
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         if called in ("command_flags.define", "define_flags") and node.args:
             get = operator.attrgetter(ast.unparse(node.args[0]))
@@ -107,14 +90,14 @@ COMMANDS = [module for module in FILES if ("commands.run", None) in calls(module
 def messages(module):
     """Return (line, text) of a module's strings but docstrings; the parts of one together."""
     docs, parts = set(), set()
-    for node in ast.walk(tree(module)):
+    for node in ast.walk(parsed(FILES[module])):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             docs.add(id(node.value))
         if isinstance(node, ast.JoinedStr):
             whole = [each.value for each in node.values if isinstance(each, ast.Constant)]
             parts.update(id(each) for each in node.values)
             yield node.lineno, "{}".join(whole)
-    for node in ast.walk(tree(module)):
+    for node in ast.walk(parsed(FILES[module])):
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and id(node) not in docs | parts:
             yield node.lineno, text
@@ -128,11 +111,8 @@ def test_the_commands_are_found():
 
 
 def test_every_option_in_a_message_exists():
-    fields = {
-        field.name
-        for config in (FinetuneConfig, PretrainConfig, Ablation)
-        for field in dataclasses.fields(config)
-    }
+    configs = (FinetuneConfig, PretrainConfig, Ablation)
+    fields = {field.name for config in configs for field in dataclasses.fields(config)}
     fields |= {name for config in (FinetuneConfig, PretrainConfig) for name in names_for(config)}
     of_tasks = {name for task in tasks.task_names() for name in tasks.options_of(task)}
     everywhere = set().union(*map(options, COMMANDS))

@@ -74,18 +74,17 @@ def test_the_index_shows_readme_with_absolute_links():
     assert readme("[n](https://o.org)", "", "1.0") == "[n](https://o.org)"
 
 
+def named(text, behind):
+    """Return the packages of requirements, as the index writes their names."""
+    found = re.findall(rf"^([\w.-]+){behind}", text, re.M)
+    return {re.sub("[-_.]+", "-", name).lower() for name in found}
+
+
 def test_constraints_pin_every_requirement():
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pinned = {
-        re.sub("[-_.]+", "-", n).lower()
-        for n in re.findall(r"^([\w.-]+)==", "\n".join(lines), re.M)
-    }
-    wanted = set()
-    for name in ("requirements.txt", "requirements-base.txt"):
-        text = (ROOT / name).read_text()
-        wanted |= {
-            re.sub("[-_.]+", "-", n).lower() for n in re.findall(r"^([\w.-]+)[<>=!]", text, re.M)
-        }
+    pinned = named("\n".join(lines), "==")
+    files = ("requirements.txt", "requirements-base.txt")
+    wanted = set().union(*(named((ROOT / file).read_text(), "[<>=!]") for file in files))
     assert len(wanted) > 25 and wanted <= pinned, wanted - pinned
     beside = (ROOT / "experiments/results/table5/checkpoints/constraints.txt").read_text()
     made_with = {line for line in beside.splitlines() if not line.startswith(("#", "jax"))}

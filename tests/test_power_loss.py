@@ -7,10 +7,9 @@ import keras
 import numpy as np
 import pytest
 from power_loss import Recorder
-from tiny import CONFIG, VOCAB
+from tiny import CONFIG, VOCAB, make_records
 
 import official_bert as ob
-from data_prep.create_pretraining_data import create
 from data_prep.jobs import checked_json
 from data_prep.jobs.locks import LOCK_FILE
 from experiments.tables.run import pool as statuses
@@ -35,15 +34,14 @@ def root(tmp_path):
 
 
 def contents(folder):
-    """Return the files of a folder but for its lock, which says when it was held."""
-    paths = (path for path in folder.iterdir() if path.name != LOCK_FILE)
+    """Return the files in a folder but for its lock, which says when it was held."""
+    paths = (path for path in folder.iterdir() if path.is_file() and path.name != LOCK_FILE)
     return {path.name: path.read_bytes() for path in paths}
 
 
 def test_the_recorder_sees_what_is_not_synced(root, monkeypatch):
     (root / "file").write_text("old")
-    recorder = Recorder(root)
-    with recorder.recording(monkeypatch):
+    with Recorder(root).recording(monkeypatch) as recorder:
         (root / "new").write_text("new!")
         (root / "new").rename(root / "file")
     found = {content for state in recorder.states for _, content in state}
@@ -102,8 +100,7 @@ def test_model_folders(root, tmp_path, monkeypatch, both_systems):
     ob.save(tmp_path / "new", ob.BertEncoder(CONFIG, seed=2), tokenizer)
     ob.save(path, ob.BertEncoder(CONFIG, seed=1), tokenizer)
     old, new = contents(path), contents(tmp_path / "new")
-    recorder = Recorder(root)
-    with recorder.recording(monkeypatch):
+    with Recorder(root).recording(monkeypatch) as recorder:
         ob.save(path, ob.BertEncoder(CONFIG, seed=2), tokenizer, overwrite=True)
     found = []
     for state, where in recorder.states.items():
@@ -120,9 +117,8 @@ def test_model_folders(root, tmp_path, monkeypatch, both_systems):
 
 def test_checkpoints(root, monkeypatch, both_systems):
     checkpoints = Checkpoints(root / "checkpoints", keep=1)
-    recorder = Recorder(root)
     saved = [0]
-    with recorder.recording(monkeypatch):
+    with Recorder(root).recording(monkeypatch) as recorder:
         for step in (1, 2, 3, 4):
             checkpoints.save(step, {"w": np.full(5, step)}, {"note": step})
             saved.append(step)
@@ -148,8 +144,7 @@ def test_a_damaged_checkpoint_is_written_again(root, monkeypatch):
     for step in (1, 2):
         checkpoints.save(step, {"w": np.full(5, step)}, {})
     (root / "checkpoints" / "step-00000002" / "arrays.npz").write_bytes(b"damaged")
-    recorder = Recorder(root)
-    with recorder.recording(monkeypatch):
+    with Recorder(root).recording(monkeypatch) as recorder:
         checkpoints.save(2, {"w": np.full(5, 2)}, {})
     reached = []
     for state in recorder.states:
@@ -161,8 +156,7 @@ def test_a_damaged_checkpoint_is_written_again(root, monkeypatch):
 def test_cells_of_a_table(root, monkeypatch):
     monkeypatch.setattr(statuses.provenance, "here", lambda: {"code": "one"})
     folder = root / "cell"
-    recorder = Recorder(root)
-    with recorder.recording(monkeypatch):
+    with Recorder(root).recording(monkeypatch) as recorder:
         folder.mkdir()
         status = statuses.run_cell(lambda *_: {"score": 0.5}, "fake", {}, folder)
     assert status.result["score"] == 0.5 and status.provenance == [{"code": "one"}]
@@ -176,19 +170,13 @@ def test_cells_of_a_table(root, monkeypatch):
 
 
 def test_data_creation(root, tmp_path, monkeypatch):
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    text = "\n\n".join("a b c\nd e a b\nc c" for _ in range(4))
-    (tmp_path / "a.txt").write_text(text + "\n")
     output = root / "records"
 
     def make():
-        options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1}
-        paths = str(tmp_path / "a.txt"), str(tmp_path / "vocab.txt"), str(output)
-        create(*paths, num_workers=1, progress=False, **options)
+        make_records(tmp_path, output)
         return contents(output)
 
-    recorder = Recorder(root)
-    with recorder.recording(monkeypatch):
+    with Recorder(root).recording(monkeypatch) as recorder:
         whole = make()
     assert not (output / "work").exists() and json.loads(whole["manifest.json"])["shards"]
     finished = 0
@@ -198,13 +186,9 @@ def test_data_creation(root, tmp_path, monkeypatch):
         path = output / "manifest.json"
         if path.exists():  # who sees the manifest sees all of the records
             checked_json.read(str(path))
-            assert whole.items() <= contents_of_files(output).items(), where
+            assert whole.items() <= contents(output).items(), where
             finished += 1
         if index % 4 == 0:  # all of them take ten seconds
             assert make() == whole, where
     print(f"data creation: {recorder.points} points, {len(recorder.states)} states")
     assert recorder.points > 80 and finished > 5
-
-
-def contents_of_files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

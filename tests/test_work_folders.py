@@ -1,15 +1,16 @@
 """Work folders: one process at a time, no leftovers, a clear end where they are taken away."""
 
+import functools
 import os
 import re
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
-from tiny import VOCAB
+from tiny import make_records
 
 from data_prep import wikipedia
-from data_prep.create_pretraining_data import create
 from data_prep.jobs import commands
 from data_prep.jobs.locks import LOCK_FILE, exclusive
 from data_prep.pretraining import shards
@@ -27,15 +28,7 @@ from official_bert.common.files import make_folder, write_text
 @pytest.fixture
 def make(tmp_path):
     """Return a function that makes records in a folder `records`."""
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    (tmp_path / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c"] * 4) + "\n")
-
-    def run(**options):
-        options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1} | options
-        paths = (str(tmp_path / name) for name in ("a.txt", "vocab.txt", "records"))
-        return create(*paths, num_workers=1, progress=False, **options)
-
-    return run
+    return functools.partial(make_records, tmp_path, tmp_path / "records")
 
 
 @pytest.fixture
@@ -51,10 +44,8 @@ def test_two_commands_in_one_folder(tmp_path, make, config):
         ("table", lambda: ablate.run(load_config("table5:smoke"), tmp_path / "table", quiet=True)),
         ("wiki", lambda: wikipedia.extract(str(tmp_path / "dump.xml"), tmp_path / "wiki")),
     ):
-        with (
-            exclusive(tmp_path / folder),
-            pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on"),
-        ):
+        in_use = pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on")
+        with exclusive(tmp_path / folder), in_use:
             command()
         assert os.listdir(tmp_path / folder) == [LOCK_FILE]
 
@@ -66,8 +57,7 @@ def test_leftovers_of_killed_processes_go(tmp_path, make):
     half = records / ".examples-00000-of-00001.tfrecord.0123456789abcdef.tmp"
     write_text(half / "examples-00000-of-00001.tfrecord", "half")
     write_text(records / "work" / "rows-train-00000.rows", "killed before it was removed")
-    assert make() == whole
-    assert sorted(path.name for path in records.iterdir()) == names
+    assert make() == whole and sorted(path.name for path in records.iterdir()) == names
     run = tmp_path / "run"
     RunFolder(run, PretrainConfig())
     make_folder(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp" / "step-00000001")
@@ -125,30 +115,20 @@ def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monke
     assert sorted(os.listdir(tmp_path)) == [LOCK_FILE, name]
 
 
-@pytest.mark.parametrize("number", [2, 11, 13, 24, 28, 30])
-def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
-    def work():
-        raise OSError(number, os.strerror(number), "runs/x/metrics.jsonl")
-
-    with pytest.raises(SystemExit, match="2"):
-        commands.end(work)
-    expected = f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
-    assert capsys.readouterr().err == expected
+WHERE, LIMITS = "runs/x/metrics.jsonl", "the limits of the system (ulimit -a)"
+REFUSED = {OSError(n, os.strerror(n), WHERE): os.strerror(n) for n in (2, 11, 13, 24, 28, 30)}
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (OSError(24, "many"), "the limits of the system (ulimit -a): many"),
-        (RuntimeError("can't start new thread"),
-         "the limits of the system (ulimit -a): can't start new thread"),
+        *((error, f"{WHERE}: {why}") for error, why in REFUSED.items()),
+        (OSError(24, "many"), f"{LIMITS}: many"),
+        (RuntimeError("can't start new thread"), f"{LIMITS}: can't start new thread"),
         (UserError("a\x1b[31m\r.txt: é\nSee\t--help"), "a\\x1b[31m\\r.txt: é\nSee\t--help"),
     ],
-)  # fmt: skip
-def test_limits_of_the_system_are_named_and_terminals_not_led(capsys, error, told):
-    def work():
-        raise error
-
+)
+def test_what_the_system_refuses_is_one_line_and_leads_no_terminal(capsys, error, told):
     with pytest.raises(SystemExit, match="2"):
-        commands.end(work)
+        commands.end(mock.Mock(side_effect=error))
     assert capsys.readouterr().err == f"error: {told}\n"

@@ -23,14 +23,23 @@ CONFIG = BertConfig(
 
 def encoder(vocab):
     """Return an encoder with weights so large that texts differ, of up to 32 pieces of `vocab`."""
-    config = dataclasses.replace(
-        CONFIG,
-        vocab_size=len(vocab),
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    return BertEncoder(config, seed=0)
+    sizes = {"intermediate_size": 16, "max_position_embeddings": 32, "initializer_range": 0.5}
+    return BertEncoder(dataclasses.replace(CONFIG, vocab_size=len(vocab), **sizes), seed=0)
+
+
+def write_texts(folder):
+    """Write a text and its vocabulary, and return their paths."""
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    (folder / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c a"] * 6) + "\n")
+    return str(folder / "a.txt"), str(folder / "vocab.txt")
+
+
+def make_records(folder, output, **options):
+    """Make records of the texts that `write_texts` writes into a folder."""
+    from data_prep.create_pretraining_data import create
+
+    options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1} | options
+    return create(*write_texts(folder), str(output), num_workers=1, progress=False, **options)
 
 
 def change_json(path, drop=(), **fields):
@@ -44,9 +53,8 @@ def assert_equal_weights(found, expected):
     found, expected = named_variables(found), named_variables(expected)
     assert set(found) == set(expected)
     for name, variable in found.items():
-        np.testing.assert_array_equal(
-            keras.ops.convert_to_numpy(variable), keras.ops.convert_to_numpy(expected[name]), name
-        )
+        both = map(keras.ops.convert_to_numpy, (variable, expected[name]))
+        np.testing.assert_array_equal(*both, name)
 
 
 def foreign(vocab):

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import gzip
-import importlib
 import json
 import logging
 import lzma
@@ -24,7 +23,8 @@ from unittest import mock
 import numpy as np
 
 from official_bert.common.errors import UserError
-from tests.tiny import CONFIG, VOCAB, change_json
+from tests import guests
+from tests.tiny import CONFIG, VOCAB, change_json, make_records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,25 +135,15 @@ def _load_checkpoint(folder: Path) -> None:
         arrays, state = Checkpoints(folder).load_newest()
     step = state["step"]
     assert step == 2 - warned.called and state == {"step": step, "note": step}
-    expected = _checkpoint_arrays(step)
-    assert {n: a.tobytes() for n, a in arrays.items()} == {
-        n: a.tobytes() for n, a in expected.items()
-    }
+    assert _bytes(arrays) == _bytes(_checkpoint_arrays(step))
     if warned.called:
         raise UserError(warned.call_args.args[0] % warned.call_args.args[1:])
 
 
 def _make_records(folder: Path, drop: str = "", **options) -> None:
     """Two shards of pre-training records, their manifest without `drop`; or without a manifest."""
-    from data_prep.create_pretraining_data import create
-
     with tempfile.TemporaryDirectory() as scratch:
-        text, vocab = Path(scratch, "a.txt"), Path(scratch, "vocab.txt")
-        text.write_text("\n\n".join(["a b c\nd e a b\nc c a"] * 6) + "\n")
-        vocab.write_text("\n".join(VOCAB) + "\n")
-        options |= {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1}
-        options |= {"num_shards": 2, "num_workers": 1, "progress": False}
-        create(str(text), str(vocab), str(folder), **options)
+        make_records(Path(scratch), folder, num_shards=2, **options)
     if drop == "manifest.json":
         (folder / drop).unlink()
     elif drop:
@@ -200,10 +190,8 @@ def _read_task(task: str, folder: Path) -> list[str]:
     path = next(p for p in folder.iterdir() if p.name.startswith("train"))
     for format in ("", *FORMATS):
         with contextlib.suppress(UserError):
-            assert all(
-                isinstance(row, dict)
-                for row, _ in get_task(task, labels="x").inputs(str(path), format).rows
-            )
+            rows = get_task(task, labels="x").inputs(str(path), format).rows
+            assert all(isinstance(row, dict) for row, _ in rows)
     task = get_task(task, str(folder))
     examples = task.examples("train")
     for example in examples:
@@ -304,7 +292,11 @@ def _make_arrays(packed: bool, folder: Path) -> None:
 def _read_arrays(folder: Path) -> dict[str, bytes]:
     from data_prep.jobs import array_files
 
-    return {name: array.tobytes() for name, array in array_files.read(folder / "a.npz").items()}
+    return _bytes(array_files.read(folder / "a.npz"))
+
+
+def _bytes(arrays) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in arrays.items()}
 
 
 def _make_vocabulary(name: str, folder: Path) -> None:
@@ -333,33 +325,27 @@ def _read_configuration(folder: Path):
 
 def _inputs() -> dict[str, Input]:
     part, shards = functools.partial, "examples-*"
+
+    def model(kind, *options, **more):
+        return Input(part(_save_model, kind), _load_model, *options, **more)
+
+    def records(*names, **options):
+        return Input(part(_make_records, **options), _read_records, *names)
+
     rows = {
-        "model folder": Input(part(_save_model, ""), _load_model, "[!R]*", "*"),
-        "model folder of a stranger": Input(part(_save_model, "stranger"), _load_model),
-        "google": Input(part(_save_model, "google"), _load_model, checked="*.ckpt.*"),
-        "huggingface": Input(
-            part(_save_model, "huggingface"), _load_model, "*.json *.safetensors", "*.safetensors"
-        ),
-        "keras_hub": Input(
-            part(_save_model, "keras_hub"), _load_model, "config.json *.h5", slow=True
-        ),
+        "model folder": model("", "[!R]*", "*"),
+        "model folder of a stranger": model("stranger"),
+        "google": model("google", checked="*.ckpt.*"),
+        "huggingface": model("huggingface", "*.json *.safetensors", "*.safetensors"),
+        "keras_hub": model("keras_hub", "config.json *.h5", slow=True),
         "checkpoints": Input(_make_checkpoints, _load_checkpoint, "step-*2/*.*", "*"),
-        "records": Input(_make_records, _read_records, f"{shards} manifest.json", shards),
-        "records, GZIP": Input(
-            part(_make_records, compression="GZIP"), _read_records, shards, shards
-        ),
-        "records, dynamic masks": Input(
-            part(_make_records, dynamic_masking=True), _read_records, f"{shards} *b.txt", shards
-        ),
-        "records without a checksum": Input(
-            part(_make_records, drop="checksum"), _read_records, "manifest.json"
-        ),
+        "records": records(f"{shards} manifest.json", shards),
+        "records, GZIP": records(shards, shards, compression="GZIP"),
+        "records, dynamic masks": records(f"{shards} *b.txt", shards, dynamic_masking=True),
+        "records without a checksum": records("manifest.json", drop="checksum"),
         **{
-            f"records without a manifest, {kind}": Input(
-                part(_make_records, drop="manifest.json", compression=kind),
-                _read_records,
-                shards,
-                shards,
+            f"records without a manifest, {kind}": records(
+                shards, shards, drop="manifest.json", compression=kind
             )
             for kind in ("", "GZIP")
         },
@@ -388,12 +374,7 @@ def _inputs() -> dict[str, Input]:
         rows[kind] = Input(lambda f, p=pack: files(text=p(_LINES))(f), _read_lines, checked="*")
     for name in ("vocab.txt", "tokenizer.json"):
         rows[name] = Input(part(_make_vocabulary, name), part(read_vocabulary, name))
-    return rows | _of_guests()
-
-
-def _of_guests() -> dict[str, Input]:
-    there = Path(__file__).with_name("beyond").joinpath("inputs.py").is_file()
-    return importlib.import_module("tests.beyond.inputs").inputs() if there else {}
+    return rows | guests.added("inputs", "inputs", dict)()
 
 
 INPUTS = _inputs()

@@ -26,10 +26,8 @@ class Unsaved(client.ExportedModel):
 
     @functools.cached_property
     def signatures(self):
-        specs = {
-            name: tf.TensorSpec(shape, tf.string, name=name)
-            for name, shape in self._served.text_inputs.items()
-        }
+        inputs = self._served.text_inputs.items()
+        specs = {name: tf.TensorSpec(shape, tf.string, name=name) for name, shape in inputs}
 
         def answer(**texts):  # called by name, as signatures are
             return self._served.answer_texts(**texts)

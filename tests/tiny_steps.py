@@ -8,12 +8,7 @@ import tiny_runs
 
 from experiments.training.finetuning.feature_tagger import FeatureTagger
 from official_bert import BertEncoder
-from official_bert.heads import (
-    BertClassifier,
-    BertMultipleChoice,
-    BertSpan,
-    BertTagger,
-)
+from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
 from official_bert.pretraining import BertPretrainer
 from tests import guests
 
@@ -52,20 +47,16 @@ def ones(name, *shape, dtype=np.int32):
 
 LEFT = {"attention_direction": "left_to_right"}
 FRACTION = {"name": "next_token", "fraction": 0.3}
+LABELS = ones("label_ids", ROWS)
+TAGS = ones("label_ids", ROWS, LENGTH)
+CHOSEN = batch(ROWS, CHOICES, LENGTH) | LABELS
 # Name -> (function of a seed that builds the model, batch, options of the step).
 OWN = {
     "BERT": (partial(pretrainer, objectives=("masked_lm", "next_sentence")), records()),
     "No NSP": (partial(pretrainer, objectives=("masked_lm",)), records()),
-    "left to right": (
-        partial(pretrainer, objectives=("next_token",), **LEFT), records(),
-    ),
-    "a third of the tokens": (
-        partial(pretrainer, objectives=(FRACTION,), **LEFT), records(),
-    ),
-    "classification": (
-        partial(head, kind=BertClassifier, num_labels=3),
-        batch() | ones("label_ids", ROWS),
-    ),
+    "left to right": (partial(pretrainer, objectives=("next_token",), **LEFT), records()),
+    "a third of the tokens": (partial(pretrainer, objectives=(FRACTION,), **LEFT), records()),
+    "classification": (partial(head, kind=BertClassifier, num_labels=3), batch() | LABELS),
     "regression": (
         partial(head, kind=BertClassifier, num_labels=1, problem="regression"),
         batch() | ones("label_ids", ROWS, dtype=np.float32),
@@ -74,30 +65,16 @@ OWN = {
         partial(head, kind=BertClassifier, num_labels=3, problem="multi_label"),
         batch() | ones("label_ids", ROWS, 3),
     ),
-    "BiLSTM": (
-        partial(head, kind=BertClassifier, num_labels=3, bilstm=True),
-        batch() | ones("label_ids", ROWS),
-    ),
+    "BiLSTM": (partial(head, kind=BertClassifier, num_labels=3, bilstm=True), batch() | LABELS),
     "span": (
         partial(head, kind=BertSpan),
         batch() | ones("start_positions", ROWS) | ones("end_positions", ROWS),
     ),
-    "multiple choice": (
-        partial(head, kind=BertMultipleChoice),
-        batch(ROWS, CHOICES, LENGTH) | ones("label_ids", ROWS),
-    ),
-    "tagging": (
-        partial(head, kind=BertTagger, num_labels=3),
-        batch() | ones("label_ids", ROWS, LENGTH),
-    ),
-    "windows": (
-        partial(head, kind=BertClassifier, num_labels=3, windows="mean"),
-        batch(ROWS, CHOICES, LENGTH) | ones("label_ids", ROWS),
-    ),
+    "multiple choice": (partial(head, kind=BertMultipleChoice), CHOSEN),
+    "tagging": (partial(head, kind=BertTagger, num_labels=3), batch() | TAGS),
+    "windows": (partial(head, kind=BertClassifier, num_labels=3, windows="mean"), CHOSEN),
     "features": (
-        features,
-        batch() | ones("label_ids", ROWS, LENGTH)
-        | ones("features", ROWS, LENGTH, 2, 16, dtype=np.float16),
+        features, batch() | TAGS | ones("features", ROWS, LENGTH, 2, 16, dtype=np.float16),
     ),
 }  # fmt: skip
 STEPS = {**OWN, **guests.added("steps", "STEPS", {})}

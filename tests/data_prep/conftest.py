@@ -1,4 +1,4 @@
-"""The vocabulary of `corpora`, and blocks so small that its corpora have several."""
+"""The vocabulary of `corpora`, blocks so small that its corpora have several, files of a test."""
 
 import pytest
 from corpora import write_vocabulary
@@ -14,3 +14,16 @@ def vocab(tmp_path):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(token_store, "BLOCK_TOKENS", 20_000)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return write(name, text or bytes) -> path of the new file."""
+
+    def write_file(name: str, content) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return str(path)
+
+    return write_file

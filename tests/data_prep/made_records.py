@@ -23,11 +23,9 @@ def make(inputs, vocab, output, **options):
 def examples(folder):
     """Return all examples of a folder in file order: feature name to [examples, values]."""
     manifest = json.loads((Path(folder) / "manifest.json").read_text())
-    parsed = [
-        parse_example(record)
-        for shard in manifest["shards"]
-        for record in read_records(str(Path(folder) / shard["file"]), manifest["compression"])
-    ]
+    paths = (str(Path(folder) / shard["file"]) for shard in manifest["shards"])
+    read = (read_records(path, manifest["compression"]) for path in paths)
+    parsed = [parse_example(record) for records in read for record in records]
     return {name: np.stack([example[name] for example in parsed]) for name in parsed[0]}
 
 
@@ -90,12 +88,10 @@ def check_masks(read, ids, lengths, chosen, tokenizer=TOKENIZER):
     assert (read["masked_lm_ids"][~used] == 0).all()
     assert (read["masked_lm_positions"][~used] == 0).all()
     assert not special[rows, places].any()
-    expected = [
-        min(slots, max(1, int(round(n * chosen["masked_lm_prob"])))) for n in lengths.tolist()
-    ]
+    share = chosen["masked_lm_prob"]
+    expected = [min(slots, max(1, int(round(n * share)))) for n in lengths.tolist()]
     if chosen["do_whole_word_mask"]:
-        assert (used.sum(axis=1) <= expected).all()
-        assert used.sum() > 0.97 * sum(expected)
+        assert (used.sum(axis=1) <= expected).all() and used.sum() > 0.97 * sum(expected)
         _, masked = unmasked(read)
         inside = tokenizer.continues[ids] & ~special & ~np.roll(special, 1, axis=1)
         row, place = np.nonzero(inside)

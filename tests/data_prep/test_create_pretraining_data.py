@@ -10,6 +10,7 @@ import sys
 import time
 import unicodedata
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -40,18 +41,11 @@ def test_the_same_options_give_the_same_bytes_with_any_number_of_workers(tmp_pat
     assert digest(tmp_path / "one") != digest(tmp_path / "seed")
 
 
-def test_golden_digest(tmp_path, vocab):
+def test_golden_digest(tmp_path, vocab, write):
     # Changes only with the sampling rules: other numpy versions and machines must give the same.
     lines = [f"word{chr(97 + i % 26)} {i}.\n" + ("\n" if i % 7 == 6 else "") for i in range(400)]
-    (tmp_path / "a.txt").write_text("".join(lines))
-    make(
-        str(tmp_path / "a.txt"),
-        vocab,
-        tmp_path / "records",
-        held_out=0.1,
-        num_shards=2,
-        accept_loss=True,
-    )
+    options = {"held_out": 0.1, "num_shards": 2, "accept_loss": True}
+    make(write("a.txt", "".join(lines)), vocab, tmp_path / "records", **options)
     assert digest(tmp_path / "records")[:16] == "0437492bbcdfbae1"
 
 
@@ -105,8 +99,7 @@ def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab):
         command += last
         return subprocess.Popen(command, env=environment, start_new_session=True)
 
-    whole = start(tmp_path / "whole", "1")
-    assert whole.wait() == 0
+    assert start(tmp_path / "whole", "1").wait() == 0
     for workers in ("1", "2"):
         killed = tmp_path / workers
         for last in ("work/rows-train-00001.summary", "work/shards-train-00001.summary"):
@@ -120,11 +113,9 @@ def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab):
             with contextlib.suppress(FileNotFoundError):  # at the end it is removed
                 assert done.stat().st_mtime_ns == made  # what was done is not done again
             time.sleep(0.01)
-        assert again.wait() == 0
-        assert digest(killed) == digest(tmp_path / "whole")
-        assert (killed / "manifest.json").read_text() == (
-            tmp_path / "whole" / "manifest.json"
-        ).read_text()
+        assert again.wait() == 0 and digest(killed) == digest(tmp_path / "whole")
+        found, expected = (f / "manifest.json" for f in (killed, tmp_path / "whole"))
+        assert found.read_text() == expected.read_text()
         assert not (killed / "work").exists()
 
 
@@ -187,11 +178,10 @@ def test_a_token_store_lies_beside_the_records(tmp_path, vocab, store):
     assert not output.exists()
 
 
-def test_wrong_inputs(tmp_path, vocab):
+def test_wrong_inputs(tmp_path, write):
     path = write_corpus(tmp_path / "a.txt")
-    (tmp_path / "bad.txt").write_text("worda\nwordb\n")
     with pytest.raises(UserError, match=r"\[CLS\]|special"):
-        make(path, str(tmp_path / "bad.txt"), tmp_path / "records")
+        make(path, write("bad.txt", "worda\nwordb\n"), tmp_path / "records")
 
 
 @pytest.mark.parametrize(
@@ -220,22 +210,15 @@ def test_other_scripts_from_text_to_records(tmp_path, language, sentences, do_lo
         except UserError:
             continue
     write_vocab(tmp_path / "vocab.txt", vocab)
-    make(
-        str(corpus),
-        str(tmp_path / "vocab.txt"),
-        tmp_path / "records",
-        do_lower_case=do_lower_case,
-        dynamic_masking=True,
-    )
+    options = {"do_lower_case": do_lower_case, "dynamic_masking": True}
+    make(str(corpus), str(tmp_path / "vocab.txt"), tmp_path / "records", **options)
     tokenizer = BertTokenizer(vocab, do_lower_case)
     encoded = [tokenizer.encode(sentence) for sentence in sentences]
     assert all(tokenizer.unk_id not in ids for ids in encoded)
     read = examples(tmp_path / "records")
     whole = encoded[0] + [tokenizer.sep_id] + encoded[1]
-    rows = [
-        row[1 : mask.sum() - 1].tolist()
-        for row, mask in zip(read["input_ids"], read["input_mask"], strict=True)
-    ]
+    pairs = zip(read["input_ids"], read["input_mask"], strict=True)
+    rows = [row[1 : mask.sum() - 1].tolist() for row, mask in pairs]
     assert whole in rows or encoded[0] in [row[: row.index(tokenizer.sep_id)] for row in rows]
 
 
@@ -255,7 +238,7 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
     steps = [(rows, "make_rows"), (shards, "write_shards"), (token_store, "assemble")]
     for module, name in steps:  # the run that is killed before this step
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(module, name, dies)
+            patch.setattr(module, name, mock.Mock(side_effect=KeyboardInterrupt))
             make(path, vocab, stopped / name, **options)
     found = 0
     for folder in sorted(stopped.glob("[!.]*")):
@@ -278,13 +261,8 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "step", "name"),
-    [
-        *(
-            (shards, "write_shards", name)
-            for name in ("vocab.txt", "slices-train", "slices-train.json")
-        ),
-        *((token_store, "assemble", name) for name in ("chunk-slices", "chunk-slices.json")),
-    ],
+    [(shards, "write_shards", name) for name in ("vocab.txt", "slices-train", "slices-train.json")]
+    + [(token_store, "assemble", name) for name in ("chunk-slices", "chunk-slices.json")],
 )
 def test_files_that_are_damaged_within_a_run_are_found(
     tmp_path, vocab, monkeypatch, module, step, name
@@ -304,7 +282,3 @@ def test_files_that_are_damaged_within_a_run_are_found(
     with pytest.raises(UserError, match=f"{name} is damaged"):
         path = write_corpus(tmp_path / "a.txt", documents=40)
         make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
-
-
-def dies(task):
-    raise KeyboardInterrupt

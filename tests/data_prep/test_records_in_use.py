@@ -33,8 +33,7 @@ def test_records_that_are_read_are_not_overwritten(folder, tmp_path, vocab, name
         make_in(folder, tmp_path, vocab, random_seed=1, overwrite=True)
     assert make_in(folder, tmp_path, vocab)["split"] == "train"  # they are there: nothing to do
     del records
-    made = make_in(folder, tmp_path, vocab, random_seed=1, overwrite=True)
-    assert made["seed"] == 1
+    assert make_in(folder, tmp_path, vocab, random_seed=1, overwrite=True)["seed"] == 1
 
 
 def test_records_that_are_being_made_are_not_read(tmp_path, vocab, monkeypatch):

@@ -22,9 +22,8 @@ def read_tsv(task, split):
 
 def read_squad(split):
     text = (Path(sample.task_dir("squad")) / f"{split}-v1.1.json").read_text("utf-8")
-    return [
-        paragraph for article in json.loads(text)["data"] for paragraph in article["paragraphs"]
-    ]
+    articles = json.loads(text)["data"]
+    return [paragraph for article in articles for paragraph in article["paragraphs"]]
 
 
 def words_in_a_row(text, count=8):
@@ -34,8 +33,7 @@ def words_in_a_row(text, count=8):
 
 def test_the_corpus_is_as_its_readme_says():
     corpus = list(documents(sample.corpus_files()))
-    assert len(corpus) == 714
-    assert sum(len(document) for document in corpus) > 79_000
+    assert len(corpus) == 714 and sum(len(document) for document in corpus) > 79_000
     assert min(len(document) for document in corpus) >= 10
     # Sentences, not paragraphs: few are longer than a training sequence of 128 pieces.
     lengths = [len(sentence.split()) for document in corpus for sentence in document]
@@ -108,10 +106,7 @@ def test_a_file_of_the_corpus_goes_by_its_name():
 def test_names():
     names = Conll(sample.task_dir("names"), context="sentence")
     documents = {split: names.examples(split) for split in ("train", "dev")}
-    sentences = {
-        split: [s for document in found for s in document.sentences]
-        for split, found in documents.items()
-    }
+    sentences = {k: [s for d in found for s in d.sentences] for k, found in documents.items()}
     assert {split: len(found) for split, found in sentences.items()} == {"train": 2976, "dev": 997}
     assert not set(sentences["train"]) & set(sentences["dev"])
     assert names.labels == ["O", "B-NAME", "I-NAME"]
@@ -123,9 +118,7 @@ def test_names():
 
 def test_it_is_small_and_licensed():
     folder = Path(sample.__file__).parent
-    files = [
-        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in str(path)
-    ]
+    files = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in str(p)]
     assert sum(path.stat().st_size for path in files) < 8_000_000
     licences = (folder / "LICENSES.md").read_text("utf-8")
     tasks = [f"tasks/{name}/" for name in sample.task_names()]

@@ -116,26 +116,19 @@ def test_counts_do_not_depend_on_workers_or_flushing(tmp_path, monkeypatch):
     assert list(count_words(paths)[0].items()) == list(count_words(paths)[0].items())
     monkeypatch.setattr(vocab, "_MAX_WORDS", 1000)
     pruned = count_words(paths)[0]
-    assert len(pruned) <= 1000
-    assert pruned["the"] == expected["the"]
+    assert len(pruned) <= 1000 and pruned["the"] == expected["the"]
 
 
 def test_layouts(tmp_path):
     counts = count_words(sample.corpus_files()[:8])[0]
     small = vocab_from_counts(counts, 4096)
     assert small[:6] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "!"]
-    assert len(small) == len(set(small)) == 4096
-    assert {"the", "said", "##ing"} < set(small)
+    assert len(small) == len(set(small)) == 4096 and {"the", "said", "##ing"} < set(small)
     assert vocab_from_counts(dict(reversed(counts.items())), 4096) == small
 
     large = vocab_from_counts(counts, 20_000)
     assert len(large) == 20_000
-    assert (large[0], large[1], large[99], large[104]) == (
-        "[PAD]",
-        "[unused0]",
-        "[unused98]",
-        "[unused99]",
-    )
+    assert [large[i] for i in (0, 1, 99, 104)] == ["[PAD]", *(f"[unused{i}]" for i in (0, 98, 99))]
     assert large[100:104] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert large[998] == "[unused993]" and large[999] == "!"
 
@@ -166,66 +159,61 @@ def test_it_is_as_good_as_hugging_faces_trainer():
     assert 1 < pieces_a_word(ours) < 1.01 * pieces_a_word(set(theirs.get_vocab()))
 
 
-def test_cased_vocabularies_keep_case_and_accents(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("Café CAFÉ café Café. " * 20)
-    cased = learn_vocab(str(path), 23, do_lower_case=False, character_coverage=1.0)
+def test_cased_vocabularies_keep_case_and_accents(write):
+    path = write("text.txt", "Café CAFÉ café Café. " * 20)
+    cased = learn_vocab(path, 23, do_lower_case=False, character_coverage=1.0)
     assert "Café" in cased and "cafe" not in cased
-    uncased = learn_vocab(str(path), 14, do_lower_case=True, character_coverage=1.0)
+    uncased = learn_vocab(path, 14, do_lower_case=True, character_coverage=1.0)
     assert "cafe" in uncased and "é" not in uncased
 
 
-def test_character_coverage(tmp_path):
+def test_character_coverage():
     counts = {"aaaa": 1000, "bb": 100, "é": 1}
     assert wordpiece_learner.find_alphabet(counts, 0.99).characters == ["a", "b"]
     assert wordpiece_learner.find_alphabet(counts, 1.0).characters == ["a", "b", "é"]
     assert wordpiece_learner.find_alphabet(counts, 1.0).inside == ["a", "b"]
 
 
-def test_errors(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("a few words of text")
-    with pytest.raises(UserError, match=r"vocab_size=20 is too small: 5 special.* 10 characters"):
-        learn_vocab(str(path), 20, character_coverage=1.0)
-    with pytest.raises(UserError, match="text is too small for .* choose a smaller vocab_size"):
-        learn_vocab(str(path), 500, character_coverage=1.0)
-    with pytest.raises(UserError, match="not between 0 and 1"):
-        learn_vocab(str(path), 500, character_coverage=1.5)
-    path.write_text("\n \n")
+def test_errors(write):
+    path = write("text.txt", "a few words of text")
+    for size, coverage, message in (
+        (20, 1.0, r"vocab_size=20 is too small: 5 special.* 10 characters"),
+        (500, 1.0, "text is too small for .* choose a smaller vocab_size"),
+        (500, 1.5, "not between 0 and 1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            learn_vocab(path, size, character_coverage=coverage)
     with pytest.raises(UserError, match="no word in the input"):
-        learn_vocab(str(path), 500)
+        learn_vocab(write("text.txt", "\n \n"), 500)
 
 
-def test_accents_of_an_uncased_vocabulary_can_stay(tmp_path):
+def test_accents_of_an_uncased_vocabulary_can_stay(write):
     """Issue: records with --strip_accents=false had no vocabulary to go with."""
-    path = tmp_path / "de.txt"
-    path.write_text("Die schöne Straße führt über die Brücke. Ähnlich schön.\n" * 20, "utf-8")
-    kept = learn_vocab(str(path), 50, character_coverage=1.0, strip_accents=False)
+    path = write("de.txt", "Die schöne Straße führt über die Brücke. Ähnlich schön.\n" * 20)
+    kept = learn_vocab(path, 50, character_coverage=1.0, strip_accents=False)
     assert {"ö", "ü", "ä"} <= {piece.removeprefix("##") for piece in kept}
     assert not any(piece != piece.lower() for piece in kept[5:])
     tokenizer = BertTokenizer(kept, do_lower_case=True, strip_accents=False)
     assert tokenizer.unk_id not in tokenizer.encode("Die schöne Brücke.")
-    assert not {"ö", "ü"} & {piece.removeprefix("##") for piece in learn_vocab(str(path), 45)}
+    assert not {"ö", "ü"} & {piece.removeprefix("##") for piece in learn_vocab(path, 45)}
 
 
-def test_words_that_lose_their_vowels_are_said(tmp_path, capsys):
-    path = tmp_path / "hi.txt"
-    path.write_text("कुल और कल, बच्चे यहाँ हैं। " * 50, "utf-8")
-    count_words(str(path))
+def test_words_that_lose_their_vowels_are_said(write, capsys):
+    path = write("hi.txt", "कुल और कल, बच्चे यहाँ हैं। " * 50)
+    count_words(path)
     assert "66% of the words lose marks" in capsys.readouterr().err
-    count_words(str(path), strip_accents=False)
-    count_words(str(path), do_lower_case=False)
-    (tmp_path / "de.txt").write_text("schöne Brücke, Ã ", "utf-8")
-    count_words(str(tmp_path / "de.txt"))
+    count_words(path, strip_accents=False)
+    count_words(path, do_lower_case=False)
+    count_words(write("de.txt", "schöne Brücke, Ã "))
     assert capsys.readouterr().err == ""
 
 
-def test_too_many_unknown_words_stop(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("".join(f"the cat {chr(0x0E01 + i % 40)} " for i in range(300)) + "x" * 300)
+def test_too_many_unknown_words_stop(write):
+    letters = "".join(f"the cat {chr(0x0E01 + i % 40)} " for i in range(300))
+    path = write("a.txt", letters + "x" * 300)
     with pytest.raises(UserError, match=r"3\d\.\d% of the text is \[UNK\].*--accept_loss"):
-        learn_vocab(str(path), 14, character_coverage=0.85)
-    assert len(learn_vocab(str(path), 14, character_coverage=0.85, accept_loss=True)) == 14
+        learn_vocab(path, 14, character_coverage=0.85)
+    assert len(learn_vocab(path, 14, character_coverage=0.85, accept_loss=True)) == 14
 
 
 def test_the_command(tmp_path, capsys):

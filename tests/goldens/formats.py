@@ -20,22 +20,19 @@ from tests import guests
 from tests.goldens.steps import summary
 
 ARCHIVE = Path(__file__).with_name("formats.tar.xz")
-PIECES = {
-    "word_piece": lambda: ob.BertTokenizer(VOCAB),
-}
+PIECES = {"word_piece": lambda: ob.BertTokenizer(VOCAB)}
 LEFT = {"attention_direction": "left_to_right"}
 LM, NSP = "masked_lm", "next_sentence"
 LABELS = {"labels": ["no", "yes"], "num_labels": 2}
 CLASSES = {"head": "classification", "problem": "single_label", **LABELS}
+NUMBER = {"problem": "regression", "num_labels": 1}
 # Name of the format and the case -> (fields of the encoder, head or objectives, tokeniser).
 OWN = {
     "model/encoder": ({}, None, "word_piece"),
     "model/bert": ({}, (LM, NSP), "word_piece"),
     "model/left": (LEFT, ({"name": "next_token", "fraction": 0.3},), "word_piece"),
     "model/classification": ({}, CLASSES, "word_piece"),
-    "model/regression": (
-        {}, {"head": "classification", "problem": "regression", "num_labels": 1}, "word_piece",
-    ),
+    "model/regression": ({}, {"head": "classification", **NUMBER}, "word_piece"),
     "model/windows": ({}, {**CLASSES, "windows": "mean"}, "word_piece"),
     "model/span": ({}, {"head": "span"}, "word_piece"),
     "model/multiple_choice": ({}, {"head": "multiple_choice"}, "word_piece"),
@@ -97,8 +94,7 @@ def put(folder: Path, name: str, model, tokenizer, settings: dict) -> None:
 def described(folder: Path, name: str) -> dict:
     """Read a case; return its configuration, head, weights and `serving.json`."""
     if name.startswith("keras/"):
-        model = keras.models.load_model(folder / f"{name}.keras")
-        return {"weights": _weights(model)}
+        return {"weights": _weights(keras.models.load_model(folder / f"{name}.keras"))}
     loaded = ob.load(folder / name)
     tokenizer = loaded.tokenizer
     return {

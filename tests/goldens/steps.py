@@ -36,15 +36,6 @@ def summary(arrays) -> list[float]:
     return [len(numbers), float(np.sum(np.abs(numbers))), float(np.sum(numbers * order))]
 
 
-def exact(name: str) -> str:
-    """Return a digest of the weights of a model before and after its steps, on this processor."""
-    trainer, batches = _begun(name)
-    digest = hashlib.sha256(b"".join(map(np.ndarray.tobytes, trainer.weights())))
-    trainer.train_from(batches, 3)
-    digest.update(b"".join(map(np.ndarray.tobytes, trainer.weights())))
-    return digest.hexdigest()
-
-
 def _begun(name: str):
     build, batch, *options = STEPS[name]
     trainer = Trainer(build, get_strategy("one_device"), StepOptions(**dict(*options)), seed=3)

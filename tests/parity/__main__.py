@@ -43,7 +43,7 @@ def main() -> int:
             skipped.append(f"- {name}: {reason}")
             continue
         start = time.perf_counter()
-        results = one.run(data_dir) if one.needs_data else one.run()
+        results = [*(one.run(data_dir) if one.needs_data else one.run())]
         print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
         rows += results
     text = "\n".join([HEADER, _versions(), "", *_table(rows), *_skipped(skipped)]) + "\n"

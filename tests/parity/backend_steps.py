@@ -102,12 +102,7 @@ def build(head):
     from official_bert.heads import build_head
     from official_bert.pretraining import BertPretrainer
 
-    config = BertConfig(
-        VOCAB,
-        **SIZES,
-        intermediate_size=64,
-        max_position_embeddings=LENGTH,
-    )
+    config = BertConfig(VOCAB, **SIZES, intermediate_size=64, max_position_embeddings=LENGTH)
     encoder = BertEncoder(config, seed=0)
     if head == "pretraining":
         model = BertPretrainer(encoder, seed=0)

@@ -4,18 +4,13 @@ import dataclasses
 
 import numpy as np
 
-import official_bert as ob
 from experiments.training.step import strategies
 from experiments.training.step.trainer import Trainer
 from experiments.training.step.trainer_state import StepOptions
 from tests.parity import peers
 
 # The batch's labels under their names, and how they are stored there.
-_LABELS = {
-    "label_ids": "labels",
-    "start_positions": "start_positions",
-    "end_positions": "end_positions",
-}
+_LABELS = {"label_ids": "labels"} | {n: n for n in ("start_positions", "end_positions")}
 _NO_LABEL = -100  # of a token, in `transformers`
 
 
@@ -59,8 +54,7 @@ class TorchBertAdamW:
             divisors = torch._foreach_sqrt(self.second)
             torch._foreach_add_(divisors, 1e-6)
             updates = torch._foreach_div(self.first, divisors)
-            decayed = torch._foreach_mul(self.parameters, self.decays)
-            torch._foreach_add_(updates, decayed)
+            torch._foreach_add_(updates, torch._foreach_mul(self.parameters, self.decays))
             torch._foreach_add_(self.parameters, updates, alpha=-self.learning_rate())
             for parameter in self.parameters:
                 parameter.grad = None
@@ -92,8 +86,7 @@ def loss_curves(
     # the places of padding as well, is where that can be seen.
     theirs.base_model.embeddings.word_embeddings.padding_idx = None
     optimizer = TorchBertAdamW(theirs, peak, warmup_steps, len(batches))
-    strategy = strategies.get_strategy("one_device")
-    trainer = Trainer(lambda seed: model, strategy, StepOptions())
+    trainer = Trainer(lambda seed: model, strategies.get_strategy("one_device"), StepOptions())
     trainer.set_schedule(peak, warmup_steps, len(batches))
     ours, others = [], []
     for batch in batches:
@@ -123,15 +116,3 @@ def their_labels(batch: dict) -> dict:
 
 def without_dropout(config):
     return dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-
-
-def make_model(encoder, head: dict, seed: int):
-    """Return the model of `official_bert.heads` that a task's head asks for."""
-    match head["head"]:
-        case "classification":
-            return ob.BertClassifier(encoder, head["num_labels"], head["problem"], seed=seed)
-        case "span":
-            return ob.BertSpan(encoder, seed=seed)
-        case "multiple_choice":
-            return ob.BertMultipleChoice(encoder, seed=seed)
-    return ob.BertTagger(encoder, head["num_labels"], seed=seed)

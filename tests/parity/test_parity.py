@@ -23,7 +23,7 @@ def test_equal(name, capsys):
     data_dir = Path(data) if data else None
     if reason := why_not(one, data_dir):
         pytest.skip(reason)
-    results = one.run(data_dir) if one.needs_data else one.run()
+    results = [*(one.run(data_dir) if one.needs_data else one.run())]
     assert results
     for result in results:
         assert result.holds, f"{result.what}: {result.figure} against a bound of {result.bound}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from data_prep.corpus.text_files import text_lines
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from tests.parity import script_texts
-from tests.parity.results import Result, check, some
+from tests.parity.results import Result, Results, check, some
 
 # From the folder of real data: 10 MB in which no special token is written (docs/family.md).
 BOOKS = "corpus/books/B[au]*.gz"
@@ -17,7 +17,7 @@ SOME = slice(None, None, 5)  # for offsets, decoding and files: what the pieces 
 
 
 @check("tokenizers", "transformers", needs_data=True)
-def word_pieces(data_dir) -> list[Result]:
+def word_pieces(data_dir) -> Results:
     """Google's vocabulary on real text; a small one under every rule, as transformers reads it."""
     import tokenizers
     import transformers
@@ -39,14 +39,12 @@ def word_pieces(data_dir) -> list[Result]:
         differ_by_rules += sum(them.tokenize(text) != again.tokenize(text) for text in texts)
     what = f"WordPiece: lines whose pieces differ, of {len(lines):,} ({megabytes(lines)})"
     rules = f"WordPiece: texts that differ under {len(_RULES)} sets of rules, of 2"
-    return [
-        Result(what, "tokenizers", differ, 0),
-        Result(rules, "transformers", differ_by_rules, 0),
-    ]
+    yield Result(what, "tokenizers", differ, 0)
+    yield Result(rules, "transformers", differ_by_rules, 0)
 
 
 @check("tokenizers", "transformers", needs_data=True)
-def multilingual_word_pieces(data_dir) -> list[Result]:
+def multilingual_word_pieces(data_dir) -> Results:
     """bert-base-multilingual-cased's: cased, accents kept, its ideographs words of their own."""
     import transformers
 
@@ -79,14 +77,10 @@ def multilingual_word_pieces(data_dir) -> list[Result]:
     of_slow = slow(composed, add_special_tokens=False)["input_ids"]
     differ_from_slow = sum(own.encode(t) != ids for t, ids in zip(composed, of_slow, strict=True))
     name = f"WordPiece, cased, {own.vocab_size:,} pieces of 104 languages"
-    return [
-        Result(f"{name}: {what} in 25 scripts", "transformers", count, 0)
-        for what, count in (
-            (f"texts whose ids or offsets differ, of {len(found):,}", differ),
-            (f"composed texts that differ from its own code in Python, of {len(composed):,}",
-             differ_from_slow),
-        )
-    ]  # fmt: skip
+    what = f"texts whose ids or offsets differ, of {len(found):,}"
+    yield Result(f"{name}: {what} in 25 scripts", "transformers", differ, 0)
+    what = f"composed texts that differ from its own code in Python, of {len(composed):,}"
+    yield Result(f"{name}: {what} in 25 scripts", "transformers", differ_from_slow, 0)
 
 
 def real_text(data_dir) -> list[str]:

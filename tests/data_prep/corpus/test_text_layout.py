@@ -46,28 +46,16 @@ def test_headings_titles_and_contents():
 
 
 def test_kinds_of_headings():
-    for heading in [
-        "Chapter 4",
-        "BOOK THE SECOND",
-        "Part Two The Sea",
-        "XIV.",
-        "Epilogue",
-        "第三回",
-    ]:
+    headings = "Chapter 4|BOOK THE SECOND|Part Two The Sea|XIV.|Epilogue|第三回"
+    for heading in headings.split("|"):
         assert len(chapters(f"LONG\n\n{heading}\n\nLONG")) == 2, heading
-    for text in [
-        "I thought so.",
-        "Part of it.",
-        "book one reads",
-        "Volume, he said",
-        "1912 was dry.",
-    ]:
+    others = "I thought so.|Part of it.|book one reads|Volume, he said|1912 was dry."
+    for text in others.split("|"):
         assert len(chapters(f"LONG\n\n{text}\n\nLONG")) == 1, text
 
 
 def test_bare_numbers_are_chapters_or_pages():
-    pages = "\n\n".join(f"LONG\n\n {number} " for number in range(8, 30))
-    (book,) = chapters(pages)
+    (book,) = chapters("\n\n".join(f"LONG\n\n {number} " for number in range(8, 30)))
     assert len(book) == 22 and not any("8" in paragraph for paragraph in book)
     parts = "\n\n".join(f"{number}\n\n" + "LONG\n\n" * 12 for number in range(1, 6))
     assert len(chapters(parts)) == 5
@@ -80,10 +68,8 @@ def test_paragraphs():
     # A file that is not wrapped has a paragraph a line.
     (book,) = chapters("LONG\nLONG\nShort one.\nLONG")
     assert len(book) == 4
-    assert chapters("第一章\n" + "他来了，\n走了。" * 100)[0][0].startswith("他来了，走了。")
-    assert chapters("第一章\n" + "他来了，\n走了。" * 100, join="")[0][0].startswith(
-        "他来了，走了。"
-    )
+    book = "第一章\n" + "他来了，\n走了。" * 100
+    assert all(chapters(book, join)[0][0].startswith("他来了，走了。") for join in (" ", ""))
 
 
 def test_project_gutenberg_frame_goes():
@@ -95,10 +81,8 @@ def test_project_gutenberg_frame_goes():
 def test_articles():
     text = "Leeds\nLeeds is a city.\nHistory.\nIt is old.\nSee also\n\n\nYork\nYork was founded.\n"
     lines = text.split("\n")
-    assert list(text_layout.articles(lines)) == [
-        ["Leeds is a city.", "History.", "It is old."],
-        ["York was founded."],
-    ]
+    found = list(text_layout.articles(lines))
+    assert found == [["Leeds is a city.", "History.", "It is old."], ["York was founded."]]
     stops = list(text_layout.articles(lines, titles=text_layout.Titles(stops=True)))
     assert not stops  # short sentences go with them
     kept = list(text_layout.articles(lines, 0, text_layout.Titles(keep=True)))
@@ -106,25 +90,13 @@ def test_articles():
 
 
 def test_section_titles():
-    for title in [
-        "Early life and education",
-        "2010-11",
-        "Frühes Leben",
-        "历史",
-        "इतिहास",
-        "История",
-    ]:
+    titles = "Early life and education|2010-11|Frühes Leben|历史|इतिहास|История"
+    for title in titles.split("|"):
         assert text_layout.is_section_title(title)
         assert text_layout.is_section_title(f"{title}.", stops=True)
         assert not text_layout.is_section_title(f"{title}.")
-    for text in [
-        "She was born.",
-        "生れた。",
-        "वह आया।",
-        "Είναι;",
-        "Early life? No",
-        "Alumni include:",
-    ]:
+    others = "She was born.|生れた。|वह आया।|Είναι;|Early life? No|Alumni include:"
+    for text in others.split("|"):
         assert not text_layout.is_section_title(text), text
     for text in ['"The Bachelor".', "Notable alumni include:", "a phrase.", "ประวัติศาสตร์"]:
         assert not text_layout.is_section_title(text, stops=True)

@@ -1,5 +1,8 @@
 """Corpora by their TFDS name, on small data sets written in TFDS's format."""
 
+import functools
+from unittest import mock
+
 import pytest
 from corpora import documents
 
@@ -8,6 +11,18 @@ from data_prep.sentences import split_files
 from official_bert.common.errors import UserError
 
 CHAPTER = "It was a long story, and nobody knew its end. " * 6
+TOWN = (
+    "Town {} is a town. It is old.\n\nHistory\n\nIt grew. Then it shrank.\n\nSee also\n\nCategory:A"
+)
+LEEDS = """
+_START_ARTICLE_
+Leeds
+_START_PARAGRAPH_
+Leeds is a city.
+_START_SECTION_
+History
+_START_PARAGRAPH_
+It is old._NEWLINE_It is big."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -18,51 +33,23 @@ def prepared(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("tfds")
 
-    def store(name, config, version, field, texts, data_dir=folder):
+    def store(name, texts, config=None, version="1.0.0", field="text"):
+        splits = {"train": texts, "test": texts[:1]}
+        datasets = {s: tf.data.Dataset.from_tensor_slices({field: t}) for s, t in splits.items()}
         tfds.dataset_builders.store_as_tfds_dataset(
-            name=name,
-            config=config,
-            version=version,
-            data_dir=data_dir,
+            name=name, config=config, version=version, data_dir=folder, split_datasets=datasets,
             features=tfds.features.FeaturesDict({field: tfds.features.Text()}),
-            split_datasets={
-                "train": tf.data.Dataset.from_tensor_slices({field: texts}),
-                "test": tf.data.Dataset.from_tensor_slices({field: texts[:1]}),
-            },
             disable_shuffling=True,
-        )
+        )  # fmt: skip
 
-    store(
-        "wikipedia",
-        "20230601.en",
-        "1.0.0",
-        "text",
-        [
-            f"Town {number} is a town. It is old.\n\nHistory\n\nIt grew. Then it shrank.\n\n"
-            "See also\n\nCategory:Towns"
-            for number in range(25)
-        ],
-    )
-    store(
-        "wiki40b",
-        "en",
-        "1.3.0",
-        "text",
-        [
-            "\n_START_ARTICLE_\nLeeds\n_START_PARAGRAPH_\nLeeds is a city.\n_START_SECTION_\n"
-            "History\n_START_PARAGRAPH_\nIt is old._NEWLINE_It is big."
-        ],
-    )
-    store("pg19", None, "0.1.1", "book_text", [f"CHAPTER I\n\n{CHAPTER}\n\nCHAPTER II\n{CHAPTER}"])
-    store("my_reviews", None, "1.0.0", "text", ["Good  film.\nSee it."])
-    store("my_labels", None, "1.0.0", "label", ["x"])
+    store("wikipedia", [TOWN.format(number) for number in range(25)], "20230601.en")
+    store("wiki40b", [LEEDS], "en", "1.3.0")
+    book = f"CHAPTER I\n\n{CHAPTER}\n\nCHAPTER II\n{CHAPTER}"
+    store("pg19", [book], version="0.1.1", field="book_text")
+    store("my_reviews", ["Good  film.\nSee it."])
+    store("my_labels", ["x"], field="label")
     patch = pytest.MonkeyPatch()
-    builder = tfds.builder
-
-    def local_builder(name, **options):
-        return builder(name, data_dir=str(folder), **options)
-
-    patch.setattr(tfds, "builder", local_builder)
+    patch.setattr(tfds, "builder", functools.partial(tfds.builder, data_dir=str(folder)))
     yield folder
     patch.undo()
 
@@ -70,24 +57,20 @@ def prepared(tmp_path_factory):
 def test_wikipedia():
     name = "tfds:wikipedia/20230601.en"
     found = list(tfds_corpora.documents(name))
-    assert sorted(found) == sorted(
-        [f"Town {number} is a town. It is old.", "It grew. Then it shrank."] for number in range(25)
-    )
+    towns = (f"Town {number} is a town. It is old." for number in range(25))
+    assert sorted(found) == sorted([town, "It grew. Then it shrank."] for town in towns)
     assert tfds_corpora.size(name) == (25, "1.0.0")
     parts = tfds_corpora.slices(name, 10)
     assert parts == [f"{name}@train[{start}:{min(start + 10, 25)}]" for start in (0, 10, 20)]
     assert [document for part in parts for document in tfds_corpora.documents(part)] == found
-    assert tfds_corpora.slices(f"{name}@train[20%:80%]", 10) == [
-        f"{name}@train[5:15]",
-        f"{name}@train[15:20]",
-    ]
+    middle = tfds_corpora.slices(f"{name}@train[20%:80%]", 10)
+    assert middle == [f"{name}@train[5:15]", f"{name}@train[15:20]"]
     assert len(list(tfds_corpora.documents(f"{name}@test"))) == 1
 
 
 def test_wiki40b_books_and_others():
-    assert list(tfds_corpora.documents("tfds:wiki40b/en")) == [
-        ["Leeds is a city.", "It is old.", "It is big."]
-    ]
+    (article,) = tfds_corpora.documents("tfds:wiki40b/en")
+    assert article == ["Leeds is a city.", "It is old.", "It is big."]
     assert list(tfds_corpora.documents("tfds:pg19")) == [[CHAPTER.strip()], [CHAPTER.strip()]]
     assert list(tfds_corpora.documents("tfds:my_reviews")) == [["Good film.", "See it."]]
 
@@ -124,9 +107,7 @@ def test_errors(name, message):
 def test_data_that_cannot_be_prepared(monkeypatch):
     import tensorflow_datasets as tfds
 
-    def offline(self, **options):
-        raise ConnectionError("no network")
-
+    offline = mock.Mock(side_effect=ConnectionError("no network"))
     monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
     with pytest.raises(UserError, match=r"could not be prepared: ConnectionError: no network"):
         tfds_corpora.slices("tfds:wiki40b/de")

@@ -65,13 +65,9 @@ def test_a_page():
         'He said "no". So it was.',
         "The end came. Towns remain.",
     ]
-    assert dropped["sentences with a formula"] == 1
-    assert {
-        name: dropped[name]
-        for name in ("references", "list items", "tables", "images", "reference sections")
-    } == {"references": 2, "list items": 4, "tables": 1, "images": 2, "reference sections": 1}
-    assert dropped["headings"] == 3 and dropped["categories"] == 1
-    assert dropped["paragraphs without a sentence"] >= 1
+    counted = {"references": 2, "list items": 4, "tables": 1, "images": 2, "reference sections": 1}
+    counted |= {"headings": 3, "categories": 1, "sentences with a formula": 1}
+    assert counted.items() <= dropped.items() and dropped["paragraphs without a sentence"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -166,8 +162,7 @@ def test_variants_of_other_wikis():
     assert wikitext.passages(source, None, nodes.Site("sr")) == ["ћирилица."]
     assert wikitext.passages(source, None, nodes.Site("sr-el")) == ["latinica."]
     assert wikitext.passages("x-{y}-z.", None, nodes.Site("en")) == ["x-{y}-z."]
-    deep = "-{" * 50_000 + "x." + "}-" * 50_000
-    assert "x." in variants.shown(deep, "zh")
+    assert "x." in variants.shown("-{" * 50_000 + "x." + "}-" * 50_000, "zh")
 
 
 def test_kinds_of_pages():
@@ -176,9 +171,8 @@ def test_kinds_of_pages():
     assert kind("Talk:Leeds", 1, False, "Hello.") == "other namespace"
     assert kind("Leedz", 0, True, "x") == "redirect"
     assert kind("Leedz", 0, False, "#REDIRECT [[Leeds]]") == "redirect"
-    assert kind("Lee", 0, False, "Lee may be:\n* A\n{{human name disambiguation}}") == (
-        "disambiguation"
-    )
+    several = "Lee may be:\n* A\n{{human name disambiguation}}"
+    assert kind("Lee", 0, False, several) == "disambiguation"
     assert kind("Lee (disambiguation)", 0, False, "x") == "disambiguation"
     assert kind("Ambiguity", 0, False, "[[Disambiguation]] is a word.") is None
 
@@ -189,22 +183,8 @@ def test_kinds_of_pages():
         st.sampled_from(
             ["{{", "}}", "[[", "]]", "|", "'''", "''", "{|", "|}", "\n", "==", "<ref>", "</ref>"]
             + ["<!--", "-->", "* ", "word", " ", "End.", "File:a.jpg", "&amp;", "<math>", "</math>"]
-            + [
-                "\x01",
-                "\x02",
-                "\x03",
-                "é",
-                "。",
-                "-{",
-                "}-",
-                "zh-cn:",
-                "<br>",
-                "[http://a.b c]",
-                "=",
-                "!",
-                ";",
-                "convert|1|km",
-            ]
+            + [*"\x01\x02\x03é。=!;", "-{", "}-", "zh-cn:", "<br>", "[http://a.b c]"]
+            + ["convert|1|km"]
         ),
         max_size=30,
     ).map("".join)

@@ -22,10 +22,7 @@ def contents(folder):
 
 @pytest.mark.parametrize(
     "beam_options",
-    [
-        ["direct_running_mode=in_memory"],
-        ["direct_running_mode=multi_processing", "direct_num_workers=2"],
-    ],
+    ["direct_running_mode=in_memory", "direct_running_mode=multi_processing,direct_num_workers=2"],
     ids=["one", "two workers"],
 )
 def test_beam_makes_the_records_of_the_local_mode(tmp_path, beam_options):
@@ -34,13 +31,10 @@ def test_beam_makes_the_records_of_the_local_mode(tmp_path, beam_options):
     path = write_corpus(tmp_path / "a.txt", documents=120)
     create(path, vocab, str(tmp_path / "local"), progress=False, **OPTIONS)
     flags = [f"--{name}={value}" for name, value in OPTIONS.items()]
-    flags += ["--runner=DirectRunner"]
-    flags += [f"--beam_options={','.join(beam_options)}"]
-    command = [sys.executable, "-m", "data_prep.create_pretraining_data", f"--input={path}"]
-    command += [f"--vocab={vocab}", f"--output={tmp_path / 'beam'}", *flags]
-    run = subprocess.run(
-        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
-    )
+    flags += [f"--input={path}", f"--vocab={vocab}", f"--output={tmp_path / 'beam'}"]
+    flags += ["--runner=DirectRunner", f"--beam_options={beam_options}"]
+    command = [sys.executable, "-m", "data_prep.create_pretraining_data", *flags]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
     assert contents(tmp_path / "beam") == contents(tmp_path / "local")
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import time
+from unittest import mock
 
 import pytest
 
@@ -12,16 +13,19 @@ from data_prep.jobs import locks
 from data_prep.jobs.locks import exclusive
 from official_bert.common.errors import UserError
 
+FORK = multiprocessing.get_context("fork")
+
+
+def cannot_be_locked(folder, message="is in use by"):
+    with pytest.raises(UserError, match=message), exclusive(folder):
+        pass
+
 
 def test_the_second_is_told_who_is_there(tmp_path):
     folder = tmp_path / "new" / "work"
     with exclusive(folder) as lock:
         lock.check()
-        with (
-            pytest.raises(UserError, match=rf"work is in use by process {os.getpid()} on .* since"),
-            exclusive(folder),
-        ):
-            pass
+        cannot_be_locked(folder, rf"work is in use by process {os.getpid()} on .* since")
     assert os.listdir(folder) == [locks.LOCK_FILE]
     with exclusive(folder):
         pass
@@ -34,9 +38,8 @@ def hold_and_die(folder, ready):
 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path):
-    processes = multiprocessing.get_context("fork")
-    ready = processes.Event()
-    process = processes.Process(target=hold_and_die, args=(tmp_path, ready))
+    ready = FORK.Event()
+    process = FORK.Process(target=hold_and_die, args=(tmp_path, ready))
     process.start()
     process.join()
     assert ready.is_set() and (tmp_path / locks.LOCK_FILE).exists()
@@ -45,8 +48,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
 
 
 def test_many_take_turns_and_never_share(tmp_path):
-    processes = multiprocessing.get_context("fork")
-    with processes.Pool(3) as pool:
+    with FORK.Pool(3) as pool:
         counts = pool.starmap(take_turns, [(tmp_path, 10)] * 3)
     assert sum(counts) == 30 and int((tmp_path / "count").read_text()) == 30
 
@@ -79,33 +81,18 @@ def test_a_removed_or_replaced_folder_is_noticed(tmp_path):
 
 def test_what_cannot_be_locked_is_said(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    with (
-        pytest.raises(UserError, match="file is a file; give a folder"),
-        exclusive(tmp_path / "file"),
-    ):
-        pass
-
-    def read_only(*_):
-        raise OSError(30, "Read-only file system")
-
+    cannot_be_locked(tmp_path / "file", "file is a file; give a folder")
+    read_only = mock.Mock(side_effect=OSError(30, "Read-only file system"))
     monkeypatch.setattr(locks.os, "open", read_only)
-    message, path = r"cannot be written \(Read-only file system\)", tmp_path / "work"
-    with pytest.raises(UserError, match=message), exclusive(path):
-        pass
+    cannot_be_locked(tmp_path / "work", r"cannot be written \(Read-only file system\)")
     assert locks.shared(tmp_path) is None  # a reader goes without
 
 
 def test_a_full_disk_has_no_room_for_the_holders_name(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
+    full = mock.Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(locks.os, "pwrite", full)
-    with (
-        exclusive(tmp_path),
-        pytest.raises(UserError, match="is in use by another process"),
-        exclusive(tmp_path),
-    ):
-        pass
+    with exclusive(tmp_path):
+        cannot_be_locked(tmp_path, "is in use by another process")
 
 
 def hold(folder, ready, shared):
@@ -118,14 +105,12 @@ def hold(folder, ready, shared):
 @pytest.mark.parametrize("shared", [False, True])
 def test_nobody_holds_up_others_for_ever(tmp_path, shared):
     """Whoever may read a lock may hold it: others wait for a moment, and are told who it is."""
-    processes = multiprocessing.get_context("fork")
-    ready = processes.Event()
-    holder = processes.Process(target=hold, args=(tmp_path, ready, shared))
+    ready = FORK.Event()
+    holder = FORK.Process(target=hold, args=(tmp_path, ready, shared))
     holder.start()
     ready.wait()
     began = time.monotonic()
-    with pytest.raises(UserError, match=f"in use by process {holder.pid} on"), exclusive(tmp_path):
-        pass
+    cannot_be_locked(tmp_path, f"in use by process {holder.pid} on")
     assert time.monotonic() - began < 20
     holder.kill()
     holder.join()
@@ -149,8 +134,7 @@ def test_a_folder_is_begun_anew_under_its_lock(tmp_path, capsys):
         (folder / "results.json").write_text("one")
         lock.begin_anew()
         lock.check()
-        with pytest.raises(UserError, match="in use by process"), exclusive(folder):
-            pass
+        cannot_be_locked(folder)
     assert os.listdir(folder) == [locks.LOCK_FILE]
     assert (tmp_path / "run.~1~" / "results.json").read_text() == "one"
     assert "run is renamed to run.~1~" in capsys.readouterr().err
@@ -167,20 +151,15 @@ def test_a_strangers_file_under_the_locks_name_is_refused(tmp_path, content):
     path.unlink()
     (tmp_path / "other").write_text("process of mine")
     os.link(tmp_path / "other", path)
-    with pytest.raises(UserError, match="was not written by this project"), exclusive(tmp_path):
-        pass
+    cannot_be_locked(tmp_path, "was not written by this project")
     assert path.read_text() == "process of mine"
 
 
 def test_readers_share_and_keep_writers_out(tmp_path):
     first, second = locks.shared(tmp_path), locks.shared(tmp_path)
-    in_use = pytest.raises(UserError, match=rf"is in use by process {os.getpid()} on")
-    with in_use, exclusive(tmp_path):
-        pass
+    cannot_be_locked(tmp_path, rf"is in use by process {os.getpid()} on")
     first.close()
-    in_use = pytest.raises(UserError, match="is in use by")
-    with in_use, exclusive(tmp_path):
-        pass
+    cannot_be_locked(tmp_path)
     del second  # as when whatever read is gone
     with exclusive(tmp_path), pytest.raises(UserError, match=r"is in use by process .* since"):
         locks.shared(tmp_path)
@@ -188,11 +167,10 @@ def test_readers_share_and_keep_writers_out(tmp_path):
 
 def test_a_forked_process_that_lets_go_leaves_the_lock(tmp_path):
     lock = locks.shared(tmp_path)
-    process = multiprocessing.get_context("fork").Process(target=lock.close)
+    process = FORK.Process(target=lock.close)
     process.start()
     process.join()
-    with pytest.raises(UserError, match="is in use by"), exclusive(tmp_path):
-        pass
+    cannot_be_locked(tmp_path)
     lock.close()
     with exclusive(tmp_path):
         pass
@@ -201,8 +179,7 @@ def test_a_forked_process_that_lets_go_leaves_the_lock(tmp_path):
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / locks.LOCK_FILE).symlink_to(tmp_path / "mine.txt")
-    with pytest.raises(UserError, match="cannot be written"), exclusive(tmp_path):
-        pass
+    cannot_be_locked(tmp_path, "cannot be written")
     assert locks.shared(tmp_path) is None and (tmp_path / "mine.txt").read_text() == "mine"
 
 

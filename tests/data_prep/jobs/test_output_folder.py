@@ -19,11 +19,8 @@ def test_what_an_earlier_run_left(tmp_path):
     checked_json.write(path, {"options": OPTIONS, "done": 3})
     assert earlier(path, OPTIONS, "the corpus", "options")["done"] == 3
     other = OPTIONS | {"files": ["a", "c"], "new": True}
-    with pytest.raises(
-        UserError,
-        match="the corpus was made with other options: files.1: was b, "
-        "now c; new: was absent, now True. Choose another output or pass --over",
-    ):
+    told = "files.1: was b, now c; new: was absent, now True. Choose another output or pass --over"
+    with pytest.raises(UserError, match=f"the corpus was made with other options: {told}"):
         earlier(path, other, "the corpus", "options")
     assert earlier(path, other, "the corpus", "options", overwrite=True) is None
 
@@ -49,9 +46,8 @@ def test_folders_are_begun_continued_and_replaced(tmp_path):
     with locked(str(folder)) as lock:
         claim_folder(str(folder), OPTIONS | {"length": 5}, True, "corpus", lock)
         (folder / "part").write_text("made again")
-    assert sorted(os.listdir(tmp_path / "out.~1~")) == [
-        LOCK_FILE, "diary.txt", "options.json", "part"
-    ]  # fmt: skip
+    kept = [LOCK_FILE, "diary.txt", "options.json", "part"]
+    assert sorted(os.listdir(tmp_path / "out.~1~")) == kept
     assert checked_json.read(str(folder / "options.json"))["length"] == 5
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "diary.txt").write_text("mine")

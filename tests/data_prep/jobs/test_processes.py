@@ -63,8 +63,7 @@ def test_items_are_taken_as_results_are_asked_for():
     taken = []
     with Processes(2) as processes:
         results = processes.map(double, (taken.append(i) or i for i in range(100)))
-        assert next(results) == 0
-        assert len(taken) == 8
+        assert next(results) == 0 and len(taken) == 8
 
 
 def test_a_process_that_dies_is_an_error_a_user_can_act_on():

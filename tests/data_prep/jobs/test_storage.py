@@ -43,9 +43,8 @@ def s3_bucket():
     running.start()
     url = "http://{}:{}".format(*running.get_host_and_port())
     keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
-    boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys).create_bucket(
-        Bucket="tests"
-    )
+    client = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
+    client.create_bucket(Bucket="tests")
     fsspec.config.conf["s3"] = {"endpoint_url": url, "key": "key", "secret": "secret"}
     yield "s3://tests"
     del fsspec.config.conf["s3"]
@@ -68,9 +67,8 @@ def test_files_folders_and_arrays(remote):
     assert storage.list_folder(f"{remote}/in") == ["a.txt", "deep"]
     assert storage.list_folder(f"{remote}/nowhere") == []
     assert storage.matches(f"{remote}/in/*.txt") == [f"{remote}/in/a.txt"]
-    assert storage.matches(f"{remote}/**/*.txt") == [
-        f"{remote}/in/a.txt", f"{remote}/in/deep/b.txt"
-    ]  # fmt: skip
+    both = [f"{remote}/in/a.txt", f"{remote}/in/deep/b.txt"]
+    assert storage.matches(f"{remote}/**/*.txt") == both
     assert storage.read_bytes(f"{remote}/in/a.txt", 1, 3) == b"ell"
     with storage.reading(f"{remote}/in/a.txt") as file:
         assert file.peek(2)[:2] == b"he" and file.read() == b"hello"
@@ -86,6 +84,14 @@ def test_files_folders_and_arrays(remote):
         array_files.read_array(f"{remote}/x.array", "<u4", checksum + 1)
     storage.remove(f"{remote}/in")
     assert not storage.exists(f"{remote}/in/deep/b.txt")
+
+
+def test_arrays_in_no_file_and_in_one_without_a_checksum(tmp_path):
+    with pytest.raises(UserError, match="b.npz: cannot be read .No such file"):
+        array_files.read(tmp_path / "b.npz")
+    np.savez(tmp_path / "a.npz", ids=np.arange(3))
+    with pytest.raises(UserError, match="a.npz is damaged"):
+        array_files.read(tmp_path / "a.npz")
 
 
 def test_what_fails_half_way_is_not_there(remote):
@@ -125,9 +131,8 @@ def test_every_command_writes_where_it_is_told(remote, tmp_path, monkeypatch):
     report = wikipedia.extract(f"{remote}/dump.xml", f"{remote}/wiki")
     assert report["articles"] == 1
     assert wikipedia.extract(f"{remote}/dump.xml", f"{remote}/wiki") == report
-    assert storage.list_folder(f"{remote}/wiki") == [
-        "articles-00000.jsonl.gz", "report.json", "wiki-00000.txt.gz"
-    ]  # fmt: skip
+    written = ["articles-00000.jsonl.gz", "report.json", "wiki-00000.txt.gz"]
+    assert storage.list_folder(f"{remote}/wiki") == written
     assert not list(tmp_path.iterdir())
 
 
@@ -138,10 +143,8 @@ def test_what_cannot_reach_a_path_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(UserError, match=r"pip install 'official-bert\[gcs\]'"):
         split_files("gs://bucket/*", "gs://other/out", layout="lines")
+    path = "gs://bucket/out"
     for write in (atomic_write, atomic_folder):
-        with (
-            pytest.raises(UserError, match="gs://bucket/out is a remote path"),
-            write("gs://bucket/out"),
-        ):
+        with pytest.raises(UserError, match=f"{path} is a remote path"), write(path):
             pass
     assert not list(tmp_path.iterdir())

@@ -1,5 +1,7 @@
 """The removal of files that a task uses up, whatever happens in between."""
 
+from unittest import mock
+
 import pytest
 
 from data_prep.jobs import checked_json, storage, workers
@@ -13,16 +15,12 @@ def task(tmp_path):
 
 
 def double(task):
-    number = 2 * int(storage.read_bytes(task["part"]))
-    return {"number": number, "used_up": [task["part"]]}
+    return {"number": 2 * int(storage.read_bytes(task["part"])), "used_up": [task["part"]]}
 
 
 def test_used_up_files_go_when_the_summary_is_there(task, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checked_json, "write", killed)
+        patch.setattr(checked_json, "write", mock.Mock(side_effect=KeyboardInterrupt))
         workers.run_task(double, task)
     assert storage.exists(task["part"])  # else the task could not be done again
 

@@ -69,8 +69,7 @@ def test_few_reads_of_the_wanted_size(make, monkeypatch):
     monkeypatch.setattr(key_ranges, "MOST_FILES", 4)
     assert make("two levels") == one_level
     for kind in ("rows", "tokens"):
-        assert len(read[kind]) < single[kind] / 4
-        assert np.mean(read[kind]) > 0.8 * READ
+        assert len(read[kind]) < single[kind] / 4 and np.mean(read[kind]) > 0.8 * READ
     shard = sum(read["rows"]) / 2 / SHARDS
     assert max(held) < 2 * READ * blocks**0.5 + 2 * shard
 
@@ -97,11 +96,7 @@ def test_killed_while_it_joins_it_goes_on(make, two_levels, monkeypatch, module)
     first = list(done)
     done.clear()
 
-    def counts(task):
-        done.append(task["output"])
-        return join(task)
-
-    monkeypatch.setattr(module, "join", counts)
+    monkeypatch.setattr(module, "join", lambda task: done.append(task["output"]) or join(task))
     assert make("killed") == whole
     assert done and not set(done) & set(first)
 
@@ -148,9 +143,8 @@ def test_damaged_files_are_found_when_they_are_joined(
 def test_groups_and_tasks_hold_everything_once():
     for files in (1, 64, 65, 2100):
         groups = key_ranges.groups(files)
-        assert [i for first, last in groups for i in range(first, last)] == (
-            list(range(files)) if files > key_ranges.MOST_FILES else []
-        )
+        wanted = list(range(files)) if files > key_ranges.MOST_FILES else []
+        assert [i for first, last in groups for i in range(first, last)] == wanted
         assert all(last - first <= 64 for first, last in groups) and len(groups) <= 64
     # The paper's corpus at length 128: 85 GB of rows in 46 joined files, 7,400 shards.
     tasks = key_ranges.tasks(7400, 46, 85e9 / 7400)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpora import write_corpus, write_vocabulary
+from corpora import write_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_records import check_masks, check_rows, examples
@@ -53,8 +53,7 @@ def test_single_segments_are_whole_sentences_of_one_document(corpus, max_tokens,
     assert (rows.a_start >= ends[rows.document]).all()
     assert (last <= ends[rows.document + 1]).all()
     for duplication in range(2):  # every token once
-        mine = rows.duplication == duplication
-        assert (rows.a_length + rows.cut)[mine].sum() == sentences[-1]
+        assert (rows.a_length + rows.cut)[rows.duplication == duplication].sum() == sentences[-1]
 
 
 @settings(max_examples=100, deadline=None)
@@ -62,9 +61,8 @@ def test_single_segments_are_whole_sentences_of_one_document(corpus, max_tokens,
 def test_pairs_are_single_sentences(corpus):
     pairs = draw("pairs", corpus, 100)
     sentences = offsets(sum(corpus, [])).tolist()
-    for a, n, b, m, is_random in zip(
-        pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random, strict=True
-    ):
+    columns = pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random
+    for a, n, b, m, is_random in zip(*columns, strict=True):
         assert sentences.index(a + n) == sentences.index(a) + 1
         assert sentences.index(b + m) == sentences.index(b) + 1
         assert is_random or b == a + n
@@ -104,10 +102,9 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def vocabularies(tmp_path):
-    own = write_vocabulary(tmp_path / "vocab.txt")
-    foreign(load_vocab(own)).write(tmp_path)
-    return {"word_piece": own, "tokenizer_json": str(tmp_path / "tokenizer.json")}
+def vocabularies(tmp_path, vocab):
+    foreign(load_vocab(vocab)).write(tmp_path)
+    return {"word_piece": vocab, "tokenizer_json": str(tmp_path / "tokenizer.json")}
 
 
 @pytest.mark.parametrize("kind", ["word_piece", "tokenizer_json"])
@@ -137,27 +134,21 @@ def test_what_reads_such_records(tmp_path, corpus, vocabularies):
     assert "one segment" in shown and "B:" not in shown and " word" in shown
 
 
-def test_one_document_is_enough_for_single_segments(tmp_path, vocabularies):
-    (tmp_path / "a.txt").write_text("worda wordb .\nwordc .\n" * 40)
+def test_one_document_is_enough_for_single_segments(tmp_path, write, vocab):
+    path = write("a.txt", "worda wordb .\nwordc .\n" * 40)
     options = {"packing": "single", "progress": False, "num_workers": 1}
-    made = create(
-        str(tmp_path / "a.txt"), vocabularies["word_piece"], str(tmp_path / "one"), **options
-    )
+    made = create(path, vocab, str(tmp_path / "one"), **options)
     assert made["counts"]["random_next"] == 0
     assert made["options"]["packing"] == "single" and made["options"]["separators"] == 0
 
 
-def test_records_of_consecutive_segments(tmp_path, vocabularies):
+def test_records_of_consecutive_segments(tmp_path, write, vocab):
     # Every document is one chunk: ten of three sentences and four of one.
-    text = "worda .\nwordb .\nwordc .\n\n" * 10 + "wordd worde .\n\n" * 4
-    (tmp_path / "a.txt").write_text(text)
+    path = write("a.txt", "worda .\nwordb .\nwordc .\n\n" * 10 + "wordd worde .\n\n" * 4)
     options = {"short_seq_prob": 0.0, "dupe_factor": 3, "progress": False, "num_workers": 1}
 
     def made(**more):
-        folder = str(tmp_path / "records")
-        return create(
-            str(tmp_path / "a.txt"), vocabularies["word_piece"], folder, **options, **more
-        )
+        return create(path, vocab, str(tmp_path / "records"), **options, **more)
 
     manifest = made(packing="consecutive")
     assert manifest["counts"]["examples"] == 3 * 14

@@ -16,23 +16,15 @@ VOCAB = [*SPECIAL_TOKENS, "ab", "##c", ".", "\u3002", *HANZI]
 def test_ideographs_inside_a_word_are_marked():
     tokenizer = BertTokenizer(VOCAB)
     a, b, c, d = HANZI[:4]
-    lines = [
-        f"{a}{b} {c}  abc{d}{a}",
-        "",
-        f" {b}.{c}{d}\u3002 ",
-        f"{a}\u4fdd{b}",
-        f"{a}\t{b}\u3000{c}{d}",
-    ]
-    ids, offsets = SegmentedEncoder(tokenizer).encode_lines(
-        "".join(f"{t}\n" for t in lines).encode()
-    )
+    lines = [f"{a}{b} {c}  abc{d}{a}", "", f" {b}.{c}{d}\u3002 "]
+    lines += [f"{a}\u4fdd{b}", f"{a}\t{b}\u3000{c}{d}"]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    ids, offsets = SegmentedEncoder(tokenizer).encode_lines(text)
     plain, same = tokenizer.encode_batch(lines)
     np.testing.assert_array_equal(ids % len(VOCAB), plain)
     np.testing.assert_array_equal(offsets, same)
-    marked = [
-        "".join("+" if i >= len(VOCAB) else "." for i in ids[s:e])
-        for s, e in zip(offsets[:-1], offsets[1:], strict=True)
-    ]
+    marks = np.where(ids >= len(VOCAB), "+", ".")
+    marked = ["".join(marks[s:e]) for s, e in zip(offsets[:-1], offsets[1:], strict=True)]
     # An unknown ideograph is not a word's part.
     assert marked == [".+....+", "", "...+.", "...", "...+"]
 

@@ -1,12 +1,13 @@
 """The token store: complete, the same however it is built, resumable, and checked when read."""
 
+import itertools
 import os
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-from corpora import VOCAB, documents, write_corpus, write_vocabulary
+from corpora import VOCAB, documents, write_corpus
 
 from data_prep.corpus import text_files
 from data_prep.create_pretraining_data import create
@@ -17,11 +18,23 @@ from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
 
-def build(folder, inputs, vocab, held_out=0.0, block_tokens=3000, **options):
-    chosen = token_store.store_options(inputs, vocab, RecordOptions(held_out=held_out))
-    chosen["block_tokens"] = block_tokens
-    workers = LocalWorkers(1, progress=False)
-    return token_store.build(chosen, inputs, vocab, str(folder), workers, **options)
+@pytest.fixture
+def build(tmp_path, vocab):
+    """Return build(inputs, name, held_out, **options): the store of a name, of small blocks."""
+
+    def built(inputs, name="store", held_out=0.0, **options):
+        chosen = token_store.store_options(inputs, vocab, RecordOptions(held_out=held_out))
+        chosen["block_tokens"] = 3000
+        workers = LocalWorkers(1, progress=False)
+        return token_store.build(chosen, inputs, vocab, str(tmp_path / name), workers, **options)
+
+    return built
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """Return files of a corpus."""
+    return [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
 
 
 def contents(store, split="train"):
@@ -29,50 +42,36 @@ def contents(store, split="train"):
     blocks = []
     for index in range(len(store.blocks(split))):
         block = store.read(split, index)
-        s, d = block.sentence_offsets, block.document_offsets
-        blocks.append(
-            [
-                tuple(tuple(block.tokens[s[i] : s[i + 1]].tolist()) for i in range(a, b))
-                for a, b in zip(d[:-1], d[1:], strict=True)
-            ]
-        )
+        cuts = itertools.pairwise(block.sentence_offsets)
+        sentences = [tuple(block.tokens[a:b].tolist()) for a, b in cuts]
+        cuts = itertools.pairwise(block.document_offsets)
+        blocks.append([tuple(sentences[a:b]) for a, b in cuts])
     return blocks
 
 
-@pytest.fixture
-def vocab(tmp_path):
-    return write_vocabulary(tmp_path / "vocab.txt")
-
-
-def test_it_holds_every_sentence_once(tmp_path, vocab):
-    paths = [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
-    blocks = contents(build(tmp_path / "store", paths, vocab))
+def test_it_holds_every_sentence_once(build, paths):
+    blocks = contents(build(paths))
     tokenizer = BertTokenizer(VOCAB)
     expected = [tuple(tuple(tokenizer.encode(s)) for s in doc) for doc in documents(paths)]
     assert sorted(sum(blocks, [])) == sorted(expected)
-    assert len(blocks) > 5
-    assert min(map(len, blocks)) >= 2
+    assert len(blocks) > 5 and min(map(len, blocks)) >= 2
 
 
-def test_blocks_do_not_depend_on_files_their_order_or_the_chunks(tmp_path, vocab, monkeypatch):
-    paths = [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
-    first = contents(build(tmp_path / "one", paths, vocab, held_out=0.1))
+def test_blocks_do_not_depend_on_files_their_order_or_the_chunks(build, paths, write, monkeypatch):
+    first = contents(build(paths, "one", held_out=0.1))
     monkeypatch.setattr(store_tasks, "_CHUNK_TOKENS", 5000)
     monkeypatch.setattr(token_store, "_TASK_BYTES", 20_000)
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", 3000)
-    assert contents(build(tmp_path / "two", paths[::-1], vocab, held_out=0.1)) == first
-    (tmp_path / "all.txt").write_text("\n\n".join(Path(p).read_text() for p in paths))
+    assert contents(build(paths[::-1], "two", held_out=0.1)) == first
+    joined = write("all.txt", "\n\n".join(Path(path).read_text() for path in paths))
     monkeypatch.setattr(token_store, "_TASK_BYTES", 10_000)  # the file is cut into stretches
-    joined = build(tmp_path / "three", [str(tmp_path / "all.txt")], vocab, held_out=0.1)
-    assert contents(joined) == first
+    assert contents(build([joined], "three", held_out=0.1)) == first
 
 
-def test_held_out_documents_are_apart_and_copies_stay_together(tmp_path, vocab):
+def test_held_out_documents_are_apart_and_copies_stay_together(build, tmp_path, write):
     text = Path(write_corpus(tmp_path / "a.txt", documents=200)).read_text()
-    (tmp_path / "twice.txt").write_text(text + "\n" + text)
-    store = build(tmp_path / "store", [str(tmp_path / "twice.txt")], vocab, held_out=0.1)
-    train = set(sum(contents(store), []))
-    held_out = set(sum(contents(store, "heldout"), []))
+    store = build([write("twice.txt", text + "\n" + text)], held_out=0.1)
+    train, held_out = (set(sum(contents(store, split), [])) for split in ("train", "heldout"))
     assert not train & held_out
     assert 15 <= len(held_out) <= 25 and len(train) + len(held_out) == 200
 
@@ -97,27 +96,27 @@ def test_copies_of_a_document_never_leave_a_side_empty(copies, before, expected)
         assert token_store._held_out_documents(fraction, keys) == expected
 
 
-def test_a_corpus_of_copies_is_refused(tmp_path, vocab):
-    (tmp_path / "a.txt").write_text("worda wordb.\nwordc.\n\n" * 50)
-    with pytest.raises(UserError, match="50 of them are copies of one, which stay on one side"):
-        build(tmp_path / "store", [str(tmp_path / "a.txt")], vocab, held_out=0.1)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("worda wordb.\nwordc.\n\n" * 50, "50 of them are copies of one, which stay on one side"),
+        ("worda.\n\nwordb.\n\nwordc.\n", "each side needs two documents or more; add documents, or hold"),
+        ("\n\n \n", "no text in the input"),
+    ],
+)
+def test_a_corpus_that_cannot_be_divided_is_refused(build, write, text, message):
+    with pytest.raises(UserError, match=message):
+        build([write("a.txt", text)], held_out=0.1)
 
 
-def test_cuts_keep_copies_together():
-    keys = np.array([1, 2, 3, 3, 3, 3, 3, 8, 9, 10])
-    assert token_store._cuts(np.full(10, 100), 200, 0, keys) == [0, 2, 7, 10]
-
-
-def test_unknown_tokens_are_counted(tmp_path, vocab):
-    (tmp_path / "a.txt").write_text("worda wordb.\nqqq worda.\n\nwordc ÿ.\n")
-    store = build(tmp_path / "store", [str(tmp_path / "a.txt")], vocab)
+def test_unknown_tokens_are_counted(build, write):
+    store = build([write("a.txt", "worda wordb.\nqqq worda.\n\nwordc ÿ.\n")])
     assert (store.unknown, store.tokens) == (1, sum(b["tokens"] for b in store.blocks("train")))
 
 
-def test_empty_sentences_and_documents_are_left_out(tmp_path, vocab):
+def test_empty_sentences_and_documents_are_left_out(build, write):
     # Control characters tokenise to nothing.
-    (tmp_path / "a.txt").write_text("worda\n\x01\nwordb\n\n\x01\n\nwordc\n")
-    store = build(tmp_path / "store", [str(tmp_path / "a.txt")], vocab)
+    store = build([write("a.txt", "worda\n\x01\nwordb\n\n\x01\n\nwordc\n")])
     assert sorted(len(document) for document in sum(contents(store), [])) == [1, 2]
 
 
@@ -126,20 +125,18 @@ def test_wide_vocabularies_use_four_bytes_a_token():
     assert token_store.token_dtype(65537).itemsize == 4
 
 
-def test_a_finished_store_is_opened_not_built_again(tmp_path, vocab):
-    paths = [write_corpus(tmp_path / "a.txt")]
-    build(tmp_path / "store", paths, vocab)
+def test_a_finished_store_is_opened_not_built_again(build, paths, tmp_path):
+    build(paths)
     before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store").iterdir()}
-    build(tmp_path / "store", paths, vocab)
+    build(paths)
     assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store").iterdir()} == before
     assert not [name for name in before if "chunk" in name or "summary" in name]
 
 
-def test_an_interrupted_build_goes_on(tmp_path, vocab, monkeypatch):
-    paths = [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
+def test_an_interrupted_build_goes_on(build, paths, monkeypatch):
     # One task a file.
     monkeypatch.setattr(token_store, "_TASK_BYTES", min(map(os.path.getsize, paths)))
-    whole = contents(build(tmp_path / "whole", paths, vocab))
+    whole = contents(build(paths, "whole"))
     tokenise, done = token_store.tokenise, []
 
     def dies(task):
@@ -150,14 +147,13 @@ def test_an_interrupted_build_goes_on(tmp_path, vocab, monkeypatch):
 
     monkeypatch.setattr(token_store, "tokenise", dies)
     with pytest.raises(KeyboardInterrupt):
-        build(tmp_path / "store", paths, vocab)
+        build(paths)
     del done[:1]  # room for the one task that is left, not for the two that were done
-    assert contents(build(tmp_path / "store", paths, vocab)) == whole
-    assert done == [[paths[1]], [paths[2]]]
+    assert contents(build(paths)) == whole and done == [[paths[1]], [paths[2]]]
 
 
-def test_an_input_that_changes_while_it_is_read_is_refused(tmp_path, vocab, monkeypatch):
-    path, tokenise = write_corpus(tmp_path / "a.txt"), store_tasks.tokenise
+def test_an_input_that_changes_while_it_is_read_is_refused(build, paths, monkeypatch):
+    path, tokenise = paths[0], store_tasks.tokenise
     whole = Path(path).read_bytes()
 
     def changes(task):
@@ -166,52 +162,29 @@ def test_an_input_that_changes_while_it_is_read_is_refused(tmp_path, vocab, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(token_store, "tokenise", changes)
-        with pytest.raises(UserError, match="a.txt changed while it was read"):
-            build(tmp_path / "store", [path], vocab)
+        with pytest.raises(UserError, match="0.txt changed while it was read"):
+            build([path])
     Path(path).write_bytes(whole)  # what was read of the other one is not taken for this one
-    expected = contents(build(tmp_path / "other", [path], vocab))
-    assert contents(build(tmp_path / "store", [path], vocab)) == expected
+    assert contents(build([path])) == contents(build([path], "other"))
 
 
-def test_other_options_are_an_error_that_lists_them(tmp_path, vocab):
-    paths = [write_corpus(tmp_path / "a.txt")]
-    build(tmp_path / "store", paths, vocab)
+def test_other_options_are_an_error_that_lists_them(build, paths, tmp_path):
+    build(paths)
     with pytest.raises(UserError, match=r"held_out: was 0.0, now 0.2.*--overwrite"):
-        build(tmp_path / "store", paths, vocab, held_out=0.2)
-    write_corpus(tmp_path / "a.txt", seed=9)
+        build(paths, held_out=0.2)
+    write_corpus(tmp_path / "0.txt", seed=9)
     with pytest.raises(UserError, match=r"inputs.0.sha256: was"):
-        build(tmp_path / "store", paths, vocab)
-    build(tmp_path / "store", paths, vocab, overwrite=True)
+        build(paths)
+    build(paths, overwrite=True)
 
 
-def test_input_without_text_is_an_error(tmp_path, vocab):
-    (tmp_path / "a.txt").write_text("\n\n \n")
-    with pytest.raises(UserError, match="no text in the input"):
-        build(tmp_path / "store", [str(tmp_path / "a.txt")], vocab)
-
-
-def test_too_few_documents_to_hold_out(tmp_path, vocab):
-    path = write_corpus(tmp_path / "a.txt", documents=3)
-    with pytest.raises(UserError, match="needs two documents or more; add documents, or"):
-        build(tmp_path / "store", [path], vocab, held_out=0.1)
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path, vocab):
-    os.makedirs(tmp_path / "store")
-    (tmp_path / "store" / "thesis.txt").write_text("mine")
-    paths = [write_corpus(tmp_path / "a.txt")]
-    with pytest.raises(UserError, match="thesis.txt is in the way: .* has no options.json"):
-        build(tmp_path / "store", paths, vocab)
-    assert (tmp_path / "store" / "thesis.txt").read_text() == "mine"
-    build(tmp_path / "store", paths, vocab, overwrite=True)
-    assert (tmp_path / "store.~1~" / "thesis.txt").read_text() == "mine"
-
-
-def test_cuts_balance_tokens_and_leave_two_documents():
+def test_cuts_balance_tokens_leave_two_documents_and_keep_copies_together():
     cuts = token_store._cuts(np.full(100, 50), 1000, 7)
     assert (cuts[0], cuts[-1], len(cuts)) == (7, 107, 6)
     assert set(np.diff(cuts)) <= {19, 20, 21}
     assert token_store._cuts(np.array([5000, 5000, 1]), 1000, 0) == [0, 3]
+    keys = np.array([1, 2, 3, 3, 3, 3, 3, 8, 9, 10])
+    assert token_store._cuts(np.full(10, 100), 200, 0, keys) == [0, 2, 7, 10]
 
 
 @pytest.mark.slow
@@ -226,10 +199,7 @@ def test_tasks_stay_small_however_many_the_inputs(tmp_path, vocab, monkeypatch):
             sizes[title] = max(len(pickle.dumps(task)) for task in tasks)
             return super().run(function, tasks, title)
 
-    create(
-        paths, vocab, str(tmp_path / "records"), workers=Measuring(1, progress=False),
-        max_seq_length=32, dupe_factor=1, num_shards=2,
-    )  # fmt: skip
+    options = {"max_seq_length": 32, "dupe_factor": 1, "num_shards": 2}
+    create(paths, vocab, str(tmp_path / "records"), workers=Measuring(1, progress=False), **options)
     assert len(sizes) == 5 and "joining" in sizes
-    folder = len(str(tmp_path))
-    assert all(size < 1000 + 6 * folder for size in sizes.values()), sizes
+    assert all(size < 1000 + 6 * len(str(tmp_path)) for size in sizes.values()), sizes

@@ -14,15 +14,12 @@ def feature_set(lengths, max_seq_length=64, **more):
     """Return features: i has `lengths[i]` tokens, all of id 1000 + i, and label i."""
     features = [
         {
-            "input_ids": [1000 + i] * length,
-            "segment_ids": [1] * length,
-            "label_ids": i,
-            "truncated": 0,
-            "example_index": i,
+            "input_ids": [1000 + i] * length, "segment_ids": [1] * length,
+            "label_ids": i, "truncated": 0, "example_index": i,
             **{name: function(i, length) for name, function in more.items()},
         }
         for i, length in enumerate(lengths)
-    ]
+    ]  # fmt: skip
     return FeatureSet.of(features, len(lengths), max_seq_length)
 
 
@@ -33,10 +30,8 @@ def epoch_batches(features, size, epoch, seed, buckets=32):
 
 
 def test_documents_count_as_their_sentences():
-    documents = [
-        TaggedDocument(str(i), tuple((f"{i}{j}",) for j in range(size)))
-        for i, size in enumerate([5, 1, 8, 3])
-    ]
+    sentences = [tuple((f"{i}{j}",) for j in range(n)) for i, n in enumerate([5, 1, 8, 3])]
+    documents = [TaggedDocument(str(i), those) for i, those in enumerate(sentences)]
     for limit in range(1, 18):
         chosen = batches.sample(documents, limit)
         assert sum(document.size for document in chosen) == min(limit, 17)

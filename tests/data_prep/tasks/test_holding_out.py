@@ -27,15 +27,10 @@ def _sentences(count, start=0):
 
 def _questions(path, paragraphs, each=3):
     rows = [
-        {
-            "id": f"{p}/{q}",
-            "question": f"Who sat {q}?",
-            "context": f"Anna{p} sat. Bob sat.",
-            "answers": {"text": [f"Anna{p}"], "answer_start": [0]},
-        }
-        for p in range(paragraphs)
-        for q in range(each)
-    ]
+        {"id": f"{p}/{q}", "question": f"Who sat {q}?", "context": f"Anna{p} sat. Bob sat.",
+         "answers": {"text": [f"Anna{p}"], "answer_start": [0]}}
+        for p in range(paragraphs) for q in range(each)
+    ]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
@@ -53,8 +48,7 @@ def test_sentences_of_one_document_are_held_out(tmp_path, capsys, context):
     assert not set(_words(train)) & set(_words(dev))
     assert len(dev) == (1 if context == "document" else 4)
     assert "4 of 40 sentences held out as dev" in capsys.readouterr().err
-    again = get_task("ner", path, dev_fraction=0.1, context=context)
-    assert again.examples("dev") == dev
+    assert get_task("ner", path, dev_fraction=0.1, context=context).examples("dev") == dev
     assert task.labels == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 
 
@@ -79,9 +73,7 @@ def test_equal_sentences_stay_on_one_side(tmp_path):
     assert train and dev and not train & dev
     alone = _tags(tmp_path / "alone.conll", [[("Anna", "sat", "PER")] * 9])
     task = get_task("ner", alone, dev_fraction=0.5)
-    with pytest.raises(
-        UserError, match="alone.conll: its sentences .9. cannot be divided.*are of one text"
-    ):
+    with pytest.raises(UserError, match="alone.conll: its sentences .9. cannot.*are of one text"):
         task.examples("dev")
 
 
@@ -111,9 +103,5 @@ def test_a_dev_file_is_read_where_there_is_one(tmp_path):
 def test_the_message_names_the_option_that_splits_a_file(tmp_path, name, unit):
     path = tmp_path / "mine.txt"
     path.write_text("Anna B-PER\n")
-    with pytest.raises(
-        UserError, match=rf"set dev_file or dev_fraction \(0.1, a tenth of its {unit}"
-    ):
+    with pytest.raises(UserError, match=rf"or dev_fraction \(0.1, a tenth of its {unit}"):
         get_task(name, str(path)).examples("dev")
-    with pytest.raises(UserError, match="dev_fraction=1.5; it is at least 0 and below 1"):
-        get_task(name, str(path), dev_fraction=1.5)

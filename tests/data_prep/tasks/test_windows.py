@@ -1,16 +1,14 @@
 """Long texts cut into windows, token by token."""
 
-import csv
-
 import pytest
 
 from data_prep.tasks import batches, featurize, get_task
 from official_bert import BertTokenizer, UserError
+from official_bert.tokenization import SPECIAL_TOKENS
 from official_bert.tokenization.windows import pack_windows
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{i}" for i in range(20)]
-TOKENIZER = BertTokenizer([*SPECIAL, *WORDS])
+TOKENIZER = BertTokenizer([*SPECIAL_TOKENS, *WORDS])
 CLS, SEP = 2, 3
 
 
@@ -45,27 +43,17 @@ def test_the_end_of_a_text_may_be_kept():
 
 
 def test_windows_that_cannot_be():
-    for options, message in (
-        ({"windows": -1}, "windows=-1"),
-        ({"windows": 2, "window_overlap": -1}, "window_overlap=-1"),
-        (
-            {"windows": 2, "window_pooling": "sum"},
-            "window_pooling='sum'; it is one of mean, max, first_last",
-        ),
-    ):
-        with pytest.raises(UserError, match=message):
-            get_task("mrpc", **options)
     with pytest.raises(UserError, match="windows of max_seq_length=6 hold 4 tokens"):
         rows(2, range(9), overlap=4)
+    # Half a window is sure to hold the longer text, whatever the other one is.
+    with pytest.raises(UserError, match="hold 4 tokens of the longer text; the overlap must be"):
+        pack_windows(TOKENIZER, [7], [8], 10, "head", 2, 4)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    with open(tmp_path / "train.tsv", "w", newline="") as file:
-        writer = csv.writer(file, delimiter="\t")
-        writer.writerow(["text", "label"])
-        writer.writerow([" ".join(WORDS), "long"])
-        writer.writerow(["w1 w2", "short"])
+    rows = "text\tlabel", f"{' '.join(WORDS)}\tlong", "w1 w2\tshort"
+    (tmp_path / "train.tsv").write_text("\n".join(rows))
     return tmp_path
 
 
@@ -107,17 +95,6 @@ def test_pairs_by_hand(most, overlap, first, second, expected, truncated):
         assert ids[end - 1 :: len(ids) - end] == [SEP, SEP]
         found.append("|".join("".join(map(chr, text)) for text in (ids[1 : end - 1], ids[end:-1])))
     assert (found, cut) == (expected, truncated)
-
-
-def test_windows_of_pairs_that_cannot_be():
-    """Half a window is sure to hold the longer text, whatever the other one is."""
-    with pytest.raises(UserError, match="hold 4 tokens of the longer text; the overlap must be"):
-        pack_windows(TOKENIZER, [7], [8], 10, "head", 2, 4)
-    with pytest.raises(UserError, match="window_pooling and window_overlap are of windows"):
-        get_task("mrpc", window_overlap=4)
-    for name, why in (("swag", "raise max_seq_length"), ("ner", "stride"), ("squad", "doc_stride")):
-        with pytest.raises(UserError, match=f"unknown option windows of task .*; .*{why}"):
-            get_task(name, windows=2)
 
 
 @pytest.mark.parametrize(

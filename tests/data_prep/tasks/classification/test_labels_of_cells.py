@@ -48,8 +48,7 @@ def test_labels_of_json_that_are_none(write, tmp_path, problem, label, message):
 def test_multi_label_scores_are_scikit_learns():
     from sklearn.metrics import f1_score, precision_recall_fscore_support
 
-    draw = np.random.default_rng(0)
-    gold, predicted = draw.integers(0, 2, (2, 20, 4)) * [1, 1, 1, 0]
+    gold, predicted = np.random.default_rng(0).integers(0, 2, (2, 20, 4)) * [1, 1, 1, 0]
     scores = metrics.multi_label_scores(gold, predicted)
     for kind in ("micro", "macro"):
         # The fourth label is nowhere, so it is not a part of the mean.
@@ -57,33 +56,28 @@ def test_multi_label_scores_are_scikit_learns():
         assert scores[f"{kind}_f1"] == pytest.approx(expected)
     expected = precision_recall_fscore_support(gold, predicted, zero_division=0)
     found = metrics.per_class(gold, predicted, list("abcd"))
-    assert np.array([list(row.values()) for row in found.values()]) == pytest.approx(
-        np.transpose(expected)
-    )
+    rows = np.array([list(row.values()) for row in found.values()])
+    assert rows == pytest.approx(np.transpose(expected))
 
 
-HOT = {  # kind of file -> the rows [0, 1, 0], [1, 0, 1], [0, 0, 0]
-    "a.jsonl": "\n".join(
-        json.dumps({"text": "x", "label": bits}) for bits in ([0, 1, 0], [1, 0, 1], [0, 0, 0])
-    ),
-    "floats.jsonl": "\n".join(
-        json.dumps({"text": "x", "label": bits}) for bits in ([0.0, 1.0, 0.0], [1, 0, 1.0], [0] * 3)
-    ),
-    "truths.json": json.dumps(
-        [
-            {"text": "x", "label": [bool(b) for b in bits]}
-            for bits in ([0, 1, 0], [1, 0, 1], [0] * 3)
-        ]
-    ),
-    "texts.json": json.dumps(
-        {"text": ["x"] * 3, "label": [["0", "1", "0"], ["1", "0", "1"], ["0", "0", "0"]]}
-    ),
+def lines(labels):
+    """Return JSON lines, one of each label."""
+    return "\n".join(json.dumps({"text": "x", "label": label}) for label in labels)
+
+
+BITS = ([0, 1, 0], [1, 0, 1], [0, 0, 0])
+HOT = {  # kind of file -> these rows
+    "a.jsonl": lines(BITS),
+    "floats.jsonl": lines(([0.0, 1.0, 0.0], [1, 0, 1.0], [0] * 3)),
+    "truths.json": json.dumps([{"text": "x", "label": [*map(bool, bits)]} for bits in BITS]),
+    "texts.json": json.dumps({"text": ["x"] * 3, "label": [[*map(str, bits)] for bits in BITS]}),
     "a.csv": 'text,label\nx,"0,1,0"\nx,"1,0,1"\nx,"0,0,0"\n',
     "floats.tsv": "text\tlabel\nx\t0.0, 1.0, 0.0\nx\t1.0, 0.0, 1.0\nx\t0.0, 0.0, 0.0\n",
 }
 
 
 FOOD = {"problem": "multi_label", "labels": "food,staff,place"}
+MOOD = {"labels": "POS,NEG"}
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -102,22 +96,29 @@ def test_vectors_of_0_and_1_are_several_labels(write, name):
 
 
 @pytest.mark.parametrize(
-    ("rows", "found"),
+    ("options", "labels", "found"),
     [
-        ([[0], [1], [0, 1]], [("food",), ("staff",), ("food", "staff")]),
-        ([[0, 1], [2, 0]], [("food", "staff"), ("place", "food")]),
-        ([["food", "place"], []], [("food", "place"), ()]),
-        ([[0, 1, 0], [2]], r"line 1: .*\(vectors are 0 and 1, as long .*food is there twice"),
-        ([[1, 1], [0]], "line 1: .* staff is there twice"),
-        ([{"food": 1.0, "place": 0}, []], [("food",), ()]),
-        ([{"food": True, "place": True}, {"staff": False}], [("food", "place"), ()]),
-        ([{"food": 0.5}, []], r'line 1: label is {"food": 0.5}, expected a list of labels'),
-        ([[0, 1, 0], [1, 0, 3]], "line 1: .* food is there twice"),
+        (FOOD, [[0], [1], [0, 1]], [("food",), ("staff",), ("food", "staff")]),
+        (FOOD, [[0, 1], [2, 0]], [("food", "staff"), ("place", "food")]),
+        (FOOD, [["food", "place"], []], [("food", "place"), ()]),
+        (FOOD, [[0, 1, 0], [2]], r"line 1: .*\(vectors are 0 and 1, as long .*food is there twice"),
+        (FOOD, [[1, 1], [0]], "line 1: .* staff is there twice"),
+        (FOOD, [[0, 1, 0], [1, 0, 3]], "line 1: .* food is there twice"),
+        # Annotators': spaCy's `cats`, doccano's, pandas' where a number was missing.
+        (FOOD, [{"food": 1.0, "place": 0}, []], [("food",), ()]),
+        (FOOD, [{"food": True, "place": True}, {"staff": False}], [("food", "place"), ()]),
+        (FOOD, [{"food": 0.5}, []], r'line 1: label is {"food": 0.5}, expected a list of labels'),
+        (MOOD, [{"POS": 1.0, "NEG": 0.0}, {"POS": 0.0, "NEG": 1.0}], ["POS", "NEG"]),
+        (MOOD, [["POS"], ["NEG"]], ["POS", "NEG"]),
+        (MOOD, [0.0, 1.0], ["POS", "NEG"]),
+        (MOOD, [{"POS": 1, "NEG": 1}, "NEG"], r'label is \["POS", "NEG"\], expected one label'),
+        (MOOD, [{"POS": 0, "NEG": 0}, "NEG"], r"label is \[\], expected one label"),
+        (MOOD, [{"POS": 0.7, "NEG": 0.3}, "NEG"], 'is {"POS": 0.7, "NEG": 0.3}, expected one'),
+        (MOOD, [0.5, 1.0], "label '0.5' is not among the listed labels"),
     ],
 )
-def test_lists_of_indices_are_no_vectors(write, rows, found):
-    lines = [json.dumps({"text": "x", "label": row}) for row in rows]
-    task = get_task("text_classification", write("a.jsonl", "\n".join(lines)), **FOOD)
+def test_indices_are_no_vectors_and_annotators_labels_are_read(write, options, labels, found):
+    task = get_task("text_classification", write("a.jsonl", lines(labels)), **options)
     if isinstance(found, str):
         with pytest.raises(UserError, match=found):
             task.examples("train")
@@ -132,33 +133,9 @@ def test_vectors_are_no_classes(write, between):
         get_task("text_classification", write("a.tsv", f"text\tlabel\n{rows}")).examples("train")
 
 
-@pytest.mark.parametrize(
-    ("labels", "found"),
-    [
-        (({"POS": 1.0, "NEG": 0.0}, {"POS": 0.0, "NEG": 1.0}), ["POS", "NEG"]),  # spaCy's `cats`
-        ((["POS"], ["NEG"]), ["POS", "NEG"]),  # doccano's
-        ((0.0, 1.0), ["POS", "NEG"]),  # of pandas, where a number was missing
-        (({"POS": 1, "NEG": 1}, "NEG"), r'label is \["POS", "NEG"\], expected one label'),
-        (({"POS": 0, "NEG": 0}, "NEG"), r"label is \[\], expected one label"),
-        (({"POS": 0.7, "NEG": 0.3}, "NEG"), 'label is {"POS": 0.7, "NEG": 0.3}, expected one'),
-        ((0.5, 1.0), "label '0.5' is not among the listed labels"),
-    ],
-)
-def test_one_label_of_annotators(write, labels, found):
-    rows = [json.dumps({"text": "x", "label": label}) for label in labels]
-    task = get_task("text_classification", write("a.jsonl", "\n".join(rows)), labels="POS,NEG")
-    if isinstance(found, str):
-        with pytest.raises(UserError, match=found):
-            task.examples("train")
-    else:
-        assert [example.label for example in task.examples("train")] == found
-
-
 def test_rows_that_prodigys_user_did_not_accept_are_named(write):
-    rows = [
-        {"text": "x", "label": "SPORT", "answer": answer, "_task_hash": place}
-        for place, answer in enumerate(("accept", "reject"))
-    ]
+    row = {"text": "x", "label": "SPORT", "_task_hash": 1}
+    rows = [row | {"answer": answer} for answer in ("accept", "reject")]
     path = write("a.jsonl", "\n".join(map(json.dumps, rows)))
     with pytest.raises(UserError, match='line 2: its annotator.s answer is "reject"; leave out'):
         get_task("text_classification", path).examples("train")
@@ -173,7 +150,7 @@ def test_rows_that_prodigys_user_did_not_accept_are_named(write):
                                "staff": [1, 0, 0], "place": [False, 1.0, 0]})),
     ],
 )  # fmt: skip
-def test_a_column_a_label(write, tmp_path, name, content):
+def test_a_column_a_label(write, name, content):
     path = write(name, content)
     columns = {"label_column": "food, staff, place"}
     task = get_task("text_classification", path, problem="multi_label", **columns)
@@ -191,12 +168,10 @@ def test_a_column_a_label(write, tmp_path, name, content):
         assert example.label == label
     with pytest.raises(UserError, match="a column a label is problem=multi_label"):
         get_task("text_classification", path, **columns)
-    write("bad.csv", "text,food,staff,place\nq,0,2,1\n")
-    bad = get_task(
-        "text_classification", str(tmp_path / "bad.csv"), problem="multi_label", **columns
-    )
+    bad = write("bad.csv", "text,food,staff,place\nq,0,2,1\n")
+    task = get_task("text_classification", bad, problem="multi_label", **columns)
     with pytest.raises(UserError, match=r'line 2: .* is \["0", "2", "1"\], expected 0 or 1'):
-        bad.examples("train")
+        task.examples("train")
 
 
 def test_classes_that_differ_in_their_writing_are_told(write, capsys):
@@ -209,10 +184,6 @@ def test_classes_that_differ_in_their_writing_are_told(write, capsys):
 
 @pytest.mark.parametrize("name", ["NA", "None", "null", "nan", "N/A"])
 def test_a_class_that_other_libraries_take_for_nothing(write, name):
-    for file in ("a.csv", "a.jsonl"):
-        rows = [("x", name), ("y", "b")]
-        lines = ["text,label", *map(",".join, rows)]
-        if file == "a.jsonl":
-            lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
-        task = get_task("text_classification", write(file, "\n".join(lines)), dev_fraction=0.0)
-        assert task.labels == sorted([name, "b"])
+    table = write("a.csv", f"text,label\nx,{name}\ny,b\n")
+    for path in (table, write("a.jsonl", lines([name, "b"]))):
+        assert get_task("text_classification", path, dev_fraction=0.0).labels == sorted([name, "b"])

@@ -64,8 +64,7 @@ def test_test_files_lack_labels_and_other_files_may_not(write, tmp_path):
 
 def test_texts_of_json_must_be_texts(write):
     row = {"sent1": "The cat sat.", "sent2": "", "ending0": "a", "ending1": "b", "label": 1}
-    rows = [row, row | {"sent2": None}]
-    path = write("all.jsonl", "\n".join(map(json.dumps, rows)))
+    path = write("all.jsonl", "\n".join(map(json.dumps, [row, row | {"sent2": None}])))
     with pytest.raises(UserError, match=r"all\.jsonl line 2: sent2 is null, expected a text"):
         get_task("swag", path, num_choices=2).examples("train")
 

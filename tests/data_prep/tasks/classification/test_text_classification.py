@@ -22,12 +22,8 @@ def task_of(write, tmp_path, train=TRAIN, dev=None, **options):
 
 def test_labels_are_found_and_make_the_head(write, tmp_path):
     task = task_of(write, tmp_path)
-    assert task.head == {
-        "head": "classification",
-        "num_labels": 2,
-        "labels": ["ham", "spam"],
-        "problem": "single_label",
-    }
+    found = {"num_labels": 2, "labels": ["ham", "spam"]}
+    assert task.head == {"head": "classification", "problem": "single_label"} | found
     again = get_task("text_classification", **task.settings())
     assert again.head == task.head  # without any file
     assert again.example({"text": "a dog"}).text_a == "a dog"
@@ -37,13 +33,17 @@ def test_rows_of_labels_and_held_out_ones_are_told(write, tmp_path, capsys):
     rows = "".join(f"text {i}\t{'bug' if i else 'Bug'}\n" for i in range(60))
     path = write("one.tsv", "text\tlabel\n" + rows)
     task = get_task("text_classification", data_dir=str(path), dev_fraction=0.2)
-    train, dev = len(task.examples("train")), len(task.examples("dev"))
+    train, dev = task.examples("train"), task.examples("dev")
+    assert not {e.id for e in train} & {e.id for e in dev}
+    train, dev = len(train), len(dev)
     told = capsys.readouterr().err
     assert train + dev == 60 and dev
     assert f"{path}: {train} rows left to train on" in told
     assert f"{path}: {dev} rows held out as dev" in told
     assert f"{path}: train: 2 labels: bug {train - 1}, Bug 1" in told
     assert f"{path}: dev: 1 labels: bug {dev}, none of Bug" in told
+    with pytest.raises(UserError, match="set dev_file or dev_fraction"):
+        get_task("text_classification", data_dir=path).examples("dev")
 
 
 def test_a_part_of_each_class_is_held_out(write):
@@ -79,11 +79,8 @@ def test_pairs_by_their_usual_names_and_by_given_names(write, tmp_path):
     task = task_of(write, tmp_path, content)
     assert task.input_fields == ("premise", "hypothesis")
     assert [e.text_b for e in task.examples("train")] == ["a cat", "a cat"]
-    named = task_of(
-        write, tmp_path, content, text_column="hypothesis", text_b_column="label",
-        label_column="premise",
-    )  # fmt: skip
-    assert named.examples("train")[0].text_b == "yes"
+    columns = {"text_column": "hypothesis", "text_b_column": "label", "label_column": "premise"}
+    assert task_of(write, tmp_path, content, **columns).examples("train")[0].text_b == "yes"
 
 
 def test_a_label_of_dev_that_train_lacks_is_named(write, tmp_path):
@@ -118,8 +115,7 @@ def test_multi_label(write, tmp_path, tokenizer):
 
 
 def test_regression(write, tmp_path, tokenizer):
-    content = "text\tlabel\na\t1\nb\t2.5\nc\t4\n"
-    task = task_of(write, tmp_path, content, problem="regression")
+    task = task_of(write, tmp_path, "text\tlabel\na\t1\nb\t2.5\nc\t4\n", problem="regression")
     assert task.head["num_labels"] == 1
     examples = task.examples("train")
     assert task.features(examples[1], tokenizer, 16)[0]["label_ids"] == 2.5
@@ -128,12 +124,11 @@ def test_regression(write, tmp_path, tokenizer):
     assert scores["spearman"] == pytest.approx(1.0)
     assert scores["mean_squared_error"] == pytest.approx(0.25 / 3)
     assert task.baseline(examples, examples)["pearson"] == 0.0
-    write("dev.tsv", "text\tlabel\na\tmany\n")
-    with pytest.raises(UserError, match=r"dev\.tsv line 2: label is 'many', expected a number"):
-        task.examples("dev")
-    write("dev.tsv", "text\tlabel\na\tnan\n")
-    with pytest.raises(UserError, match=r"dev\.tsv line 2: label is 'nan', expected a number"):
-        task.examples("dev")
+    for wrong in ("many", "nan"):
+        write("dev.tsv", f"text\tlabel\na\t{wrong}\n")
+        told = rf"dev\.tsv line 2: label is '{wrong}', expected a number"
+        with pytest.raises(UserError, match=told):
+            task.examples("dev")
 
 
 def test_scores_baseline_and_analysis(write, tmp_path):
@@ -169,17 +164,6 @@ def test_written_predictions(write, tmp_path):
     assert lines[2].split("\t")[:2] == ["1", "spam"] and len(lines) == 4
 
 
-def test_held_out_part_of_one_file(write):
-    rows = "".join(f"text {i}\t{'spam' if i % 3 else 'ham'}\n" for i in range(300))
-    path = write("all.tsv", "text\tlabel\n" + rows)
-    task = get_task("text_classification", data_dir=path, dev_fraction=0.2)
-    train, dev = task.examples("train"), task.examples("dev")
-    assert len(train) + len(dev) == 300 and 30 < len(dev) < 90
-    assert not {e.id for e in train} & {e.id for e in dev}
-    with pytest.raises(UserError, match="set dev_file or dev_fraction"):
-        get_task("text_classification", data_dir=path).examples("dev")
-
-
 @pytest.mark.parametrize("name", ["dev.tsv", "validation.jsonl", "val.csv.gz"])
 def test_nothing_is_held_out_where_there_is_a_dev_file(write, tmp_path, name):
     task = task_of(write, tmp_path, dev_fraction=0.5)
@@ -198,8 +182,7 @@ def test_a_single_file_has_no_test_split(write, tmp_path):
 
 
 def test_multi_label_with_one_label(write, tmp_path, tokenizer):
-    content = "text\tlabel\na\ttoxic\nb\t\nc\t\nd\t\n"
-    task = task_of(write, tmp_path, content, problem="multi_label")
+    task = task_of(write, tmp_path, "text\tlabel\na\ttoxic\nb\t\nc\t\nd\t\n", problem="multi_label")
     examples = task.examples("train")
     assert task.features(examples[0], tokenizer, 16)[0]["label_ids"] == [1.0]
     for logits, right in (([-1, -1, -1, -1], 0.0), ([1, -1, -1, 1], 2 / 3)):
@@ -286,8 +269,7 @@ def test_errors(write, tmp_path, train, options, message):
 def test_sample_tasks_of_the_quickstart():
     for name, labels in (("sms_spam", 2), ("snli", 3)):
         task = get_task("text_classification", data_dir=f"data_prep/sample/tasks/{name}")
-        assert len(task.examples("dev")) == 1000
-        assert task.head["num_labels"] == labels
+        assert len(task.examples("dev")) == 1000 and task.head["num_labels"] == labels
 
 
 def test_a_folder_whose_file_has_a_name_of_its_own(write, tmp_path):

@@ -83,9 +83,8 @@ def test_a_file_without_header(write):
     with pytest.raises(UserError, match=r"columns are ham, hello.*--task_options.columns=label"):
         get_task("text_classification", path).head  # noqa: B018
     task = get_task("text_classification", path, columns="label,text")
-    assert [(e.text_a, e.label) for e in task.examples("train")] == [
-        ("hello", "ham"), ("buy", "spam"),
-    ]  # fmt: skip
+    found = [(example.text_a, example.label) for example in task.examples("train")]
+    assert found == [("hello", "ham"), ("buy", "spam")]
     again = get_task("text_classification", **task.settings())
     assert [example.text_a for _, example in again.inputs(path).rows] == ["hello", "buy"]
     headed = write("b.tsv", "text\tlabel\nhello\tham\n")  # the names in their place
@@ -124,24 +123,12 @@ def test_what_is_in_doubt_is_refused(write, name, content, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "a.csv",
-            "sep=;\ntext;label\nx;1\n",
-            r'a.csv: line 2 names.*Excel.s "sep=;"; delete what is',
-        ),
+        ("a.csv", "sep=;\ntext;label\nx;1\n", r'a.csv: line 2 names.*Excel.s "sep=;"; delete'),
         ("a.csv", "sep=,\ntext,label\nx,1\n", "line 2 names the columns"),
         ("a.csv", '"sep=;"\ntext;label\nx;1\n', "line 2 names.*Excel's"),
         ("a.tsv", "sep=\t\ntext\tlabel\nx\t1\n", "line 2 names the columns"),
-        (
-            "a.csv",
-            "Reviews of May;;\n\nid;text;label\n1;x;1\n",
-            'line 3 names.*no header: "Reviews',
-        ),
-        (
-            "a.csv",
-            "# exported 2024-01-02\n# by hand\ntext,label\nx,1\n",
-            "delete what is above line 3",
-        ),
+        ("a.csv", "Reviews;;\n\nid;text;label\n1;x;1\n", 'line 3 names.*no header: "Reviews'),
+        ("a.csv", "# of 2024-01-02\n# by hand\ntext,label\nx,1\n", "delete what is above line 3"),
         ("a.txt", "Umfrage\ntext|label\nx|1\n", "line 2 names the columns"),
     ],
 )
@@ -217,9 +204,8 @@ def test_it_is_said_in_one_line_once(write, capsys):
     assert capsys.readouterr().err.endswith("read: text, label, title; ignored: body\n")
     many = ",".join(f"c{i}" for i in range(10))
     rows_of(write("c.csv", f"text,{many}\n{many},x\n"), also=("c0",), optional=())
-    assert capsys.readouterr().err.endswith(
-        "read: text, c0; ignored: c1, c2, c3, c4, c5, c6, c7, c8 and 1 more\n"
-    )
+    told = "read: text, c0; ignored: c1, c2, c3, c4, c5, c6, c7, c8 and 1 more\n"
+    assert capsys.readouterr().err.endswith(told)
 
 
 def test_standard_input_is_looked_at_too(monkeypatch):
@@ -242,9 +228,6 @@ def test_standard_input_is_looked_at_too(monkeypatch):
             stream(content)
 
 
-CLASSES = ["neg", "pos"]
-
-
 @pytest.fixture
 def parquet(tmp_path):
     """Write rows as Hugging Face's `datasets` does, with the names of classes."""
@@ -263,7 +246,7 @@ def parquet(tmp_path):
 
 def test_parquet_with_names_of_classes(parquet):
     rows = [{"text": "good", "label": 1}, {"text": "bad", "label": 0}, {"text": "ok", "label": 1}]
-    path = parquet("a.parquet", rows, label={"names": CLASSES, "_type": "ClassLabel"})
+    path = parquet("a.parquet", rows, label={"names": ["neg", "pos"], "_type": "ClassLabel"})
     task = get_task("text_classification", path)
     assert [example.label for example in task.examples("train")] == ["pos", "neg", "pos"]
     assert task.settings()["label_names"] == []

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from unittest import mock
 
 import pytest
 
@@ -77,10 +78,8 @@ def test_conll_has_the_sentences_of_the_files(downloads, write, tmp_path, monkey
     task = get_task("conll2003", tfds_dir=downloads(pathlib.Path(tmp_path)))
     files = get_task("conll2003", data_dir=str(tmp_path), context="sentence")
     for split in task.splits:
-        sentences, expected = (
-            sorted((e.sentences, e.tags) for e in source.examples(split))
-            for source in (task, files)
-        )
+        both = (source.examples(split) for source in (task, files))
+        sentences, expected = (sorted((e.sentences, e.tags) for e in found) for found in both)
         assert sentences == expected and len(sentences) == 3
     assert task.labels == files.labels
     assert capsys.readouterr().err.count("TFDS has no documents") == 1
@@ -105,9 +104,7 @@ def test_mrpc_is_numbered_as_its_files_are(downloads, write, tmp_path):
 
 @pytest.mark.parametrize("name", ["squad_v1.1", "conll2003", "rte"])
 def test_tfds_that_cannot_be_had_says_what_to_do(tmp_path, monkeypatch, name):
-    def no_network(*args, **kwargs):
-        raise ConnectionError("no route to host")
-
+    no_network = mock.Mock(side_effect=ConnectionError("no route to host"))
     monkeypatch.setattr(tfds, "builder", no_network)
     with pytest.raises(UserError, match="could not prepare .*no route to host.*set data_dir to"):
         get_task(name, tfds_dir=str(tmp_path)).examples("train")

@@ -81,44 +81,25 @@ def test_conll_u(write):
 
 
 @pytest.mark.parametrize(
-    ("content", "tags"),
-    [
-        ("李 B-NAME\n小 M-NAME\n红 E-NAME\n去 O\n京 S-LOC\n", "B-NAME I-NAME I-NAME O B-LOC"),
-        ("a B-X\nb I-X\nc E-X\nd S-X\ne O\n", "B-X I-X I-X B-X O"),
-        ("a I-X\nb I-X\nc B-X\nd O\ne I-Y\n", "B-X I-X B-X O B-Y"),
-        ("a B-X\nb L-X\nc U-X\nd O\ne B-Y\n", "B-X I-X B-X O B-Y"),
-        ("a I-X\nb I-X\nc O\nd I-Y\ne I-X\n", "B-X I-X O B-Y B-X"),
-    ],
-)
-def test_letters_of_tags(write, content, tags):
-    (document,) = read(write("a.txt", content))
-    assert document.tags == (tuple(tags.split()),)
-
-
-@pytest.mark.parametrize(
     ("content", "words", "tags"),
-    [
+    [  # of German CoNLL-2003, without entities, with a header, numbered, ...
         ("Haus Haus NN I-NC O\nin in APPR B-PC O\nBonn Bonn NE I-PC I-LOC\n", 3, "O O B-LOC"),
         ("it PRP I-NP O\nis VBZ I-VP O\nup RB I-ADVP O\n", 3, "O O O"),
         ("token\ttag\nBonn\tB-LOC\nist\tO\n", 2, "B-LOC O"),
         ("1 Bonn B-LOC x\n2 ist O y\n", 2, "B-LOC O"),
-        ("1 O\n2 B-NUM\n", 2, "O B-NUM"),
-        ("Bonn B-LOC extra\nist O more\n", 2, "B-LOC O"),
-        ("Bonn\tB-LOC\t\nist\tO\n", 2, "B-LOC O"),
+        ("1 O\n2 B-NUM\n", 2, "O B-NUM"),  # words that are numbers
+        ("Bonn B-LOC extra\nist O more\n", 2, "B-LOC O"),  # tags in the middle
+        ("Bonn\tB-LOC\t\nist\tO\n", 2, "B-LOC O"),  # a tab at the end
         ("9" * 5000 + " O\n2 B-NUM\n", 2, "O B-NUM"),
-    ],
-    ids=[
-        "German CoNLL-2003",
-        "no entities",
-        "a header",
-        "numbered",
-        "words that are numbers",
-        "tags in the middle",
-        "a tab at the end",
-        "a long number",
+        # Schemes of letters.
+        ("李 B-NAME\n小 M-NAME\n红 E-NAME\n去 O\n京 S-LOC\n", 5, "B-NAME I-NAME I-NAME O B-LOC"),
+        ("a B-X\nb I-X\nc E-X\nd S-X\ne O\n", 5, "B-X I-X I-X B-X O"),
+        ("a I-X\nb I-X\nc B-X\nd O\ne I-Y\n", 5, "B-X I-X B-X O B-Y"),
+        ("a B-X\nb L-X\nc U-X\nd O\ne B-Y\n", 5, "B-X I-X B-X O B-Y"),
+        ("a I-X\nb I-X\nc O\nd I-Y\ne I-X\n", 5, "B-X I-X O B-Y B-X"),
     ],
 )
-def test_where_the_tags_stand(write, content, words, tags):
+def test_where_the_tags_stand_and_how_they_are_written(write, content, words, tags):
     path = write("a.txt", content)
     (document,) = read(path)
     assert document.tags == (tuple(tags.split()),) and len(document.sentences[0]) == words
@@ -188,10 +169,8 @@ def test_files_of_tokens_are_answered_line_for_line(write):
     assert found == [((("Anna", "sings"), ("Oslo",)), 2), ((("Bonn",),), 1)]
     assert asked(path, context="sentence")[1][0] == ((("Anna", "sings"),), 1)
     lines = inputs.source.with_tags(["B-PER", "O", "O", "B-LOC"])
-    assert lines == [
-        "Anna B-PER B-PER", "sings O O", "", "Oslo B-LOC O", "", "-DOCSTART- O O", "",
-        "Bonn B-LOC B-LOC",
-    ]  # fmt: skip
+    whole = "Anna B-PER B-PER|sings O O||Oslo B-LOC O||-DOCSTART- O O||Bonn B-LOC B-LOC"
+    assert lines == whole.split("|")
 
 
 @pytest.mark.parametrize("content", [MULTICONER, "# no words here\na b c O\nd e f B-X\n"])
@@ -265,8 +244,7 @@ def test_rows_of_one_document_are_read_together(write):
     task = get_task("conll2003", **TAGGER)
     groups = list(task.inputs(path).rows)
     assert [len(rows) for rows, _ in groups] == [3, 1, 1]
-    document = groups[0][1]
-    assert document.sentences == (("Anna",), ("sings",))
+    assert groups[0][1].sentences == (("Anna",), ("sings",))
     phrase = {"type": "PER", "sentence": 1, "first": 0}
     whole = {"words": [["Anna"], ["sings"]], "tags": [["O"], ["B-PER"]], "entities": [phrase]}
     answers = task.answers(groups[0][0], {**whole, "probabilities": [[1.0], [0.5]]})

@@ -48,10 +48,13 @@ def test_an_answer_never_comes_from_the_question(tokenizer, tmp_path):
 
 
 def null_prediction(tokenizer, null_score, **options):
+    """Predict "red dog" with logits of 5, "red" and "the big red dog" with less."""
     task = get_task("squad_v2.0", **options)
     example = SquadExample("q", "who", "the big red dog", ("red dog",), 8)
     features = featurize(task, [example], tokenizer, 32)
     outputs = logits_of(features, 32)
+    outputs["end_logits"][0][features[0]["start_positions"]] = 4.0
+    outputs["start_logits"][0][features[0]["context_start"]] = 3.0
     for name in outputs:
         outputs[name][0][0] = null_score
     return task, example, task.predictions([example], features, outputs)
@@ -74,15 +77,7 @@ def test_null_odds_against_the_threshold(tokenizer, threshold, text):
     ],
 )
 def test_the_null_answer_in_the_n_best(tokenizer, null_score, texts):
-    task = get_task("squad_v2.0", n_best_size=3)
-    example = SquadExample("q", "who", "the big red dog", ("red dog",), 8)
-    features = featurize(task, [example], tokenizer, 32)
-    outputs = logits_of(features, 32)
-    outputs["end_logits"][0][features[0]["start_positions"]] = 4.0
-    outputs["start_logits"][0][features[0]["context_start"]] = 3.0
-    for name in outputs:
-        outputs[name][0][0] = null_score
-    (prediction,) = task.predictions([example], features, outputs)
+    _, _, (prediction,) = null_prediction(tokenizer, null_score, n_best_size=3)
     found = prediction["nbest"]
     assert [entry["text"] for entry in found] == texts
     assert sum(entry["probability"] for entry in found) == pytest.approx(1.0)
@@ -115,9 +110,8 @@ def test_tuning_sets_the_threshold_that_settings_carry(tokenizer):
 def test_three_files_in_the_original_format(tokenizer, tmp_path):
     task, _, predictions = null_prediction(tokenizer, 6.0)
     paths = [pathlib.Path(path) for path in task.write(tmp_path, predictions)]
-    assert [p.name for p in paths] == [
-        "predictions.json", "nbest_predictions.json", "null_odds.json"
-    ]  # fmt: skip
+    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
+    assert [path.name for path in paths] == names
     answers, nbest, odds = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
     assert answers == {"q": ""} and odds == {"q": pytest.approx(2.0)}
     assert set(nbest["q"][0]) == {"text", "probability", "start_logit", "end_logit"}

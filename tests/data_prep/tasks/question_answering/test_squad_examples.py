@@ -28,31 +28,27 @@ def question(id="1", text="in the hills", start=16, **more):
     return {"id": id, "question": "q?", "answers": [{"text": text, "answer_start": start}]} | more
 
 
+SQUAD = nested(question(), question("2", "Mill", 42) | {"question": "r?"})
 LAYOUTS = {
     "rows.jsonl": "\n".join(map(json.dumps, FLAT)),
     "rows.json": "\n".join(map(json.dumps, FLAT)),
     "array.json": json.dumps(FLAT),
     "flat.json": json.dumps({"data": FLAT}),
     "columns.json": json.dumps({name: [row[name] for row in FLAT] for name in FLAT[0]}),
-    "squad.json": nested(question(), question("2", "Mill", 42) | {"question": "r?"}),
-    "articles.jsonl": json.dumps(
-        json.loads(nested(question(), question("2", "Mill", 42) | {"question": "r?"}))["data"][0]
-    ),
+    "squad.json": SQUAD,
+    "articles.jsonl": json.dumps(json.loads(SQUAD)["data"][0]),
 }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_layout_of_questions(write, name):
-    found = squad_examples.read(write(name, LAYOUTS[name]), need_answers=True)
+def test_every_layout_is_read_and_answered_question_for_question(write, name):
+    path = write(name, LAYOUTS[name])
+    found = squad_examples.read(path, need_answers=True)
     assert [(e.id, e.question, e.answers, e.answer_start) for e in found] == [
         ("1", "q?", ("in the hills",), 16), ("2", "r?", ("Mill",), 42),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_every_layout_is_answered_question_for_question(write, name):
-    inputs = get_task("squad_v1.1").inputs(write(name, LAYOUTS[name]))
-    asked = [(rows[0]["id"], e.question, e.context, e.answers) for rows, e in inputs.rows]
+    rows = get_task("squad_v1.1").inputs(path).rows
+    asked = [(rows[0]["id"], e.question, e.context, e.answers) for rows, e in rows]
     assert asked == [("1", "q?", CONTEXT, None), ("2", "r?", CONTEXT, None)]
 
 
@@ -88,11 +84,8 @@ def test_ids_that_repeat_are_numbered(write, tmp_path, version, capsys):
     assert [example.id for example in examples] == ["1", "1#3", "1#2", "1#4"]
     assert task.notes["dev"]["repeated_ids_numbered"] == 2
     assert "2 of 4 questions have an id that is there before" in capsys.readouterr().err
-    predictions = [
-        {"id": e.id, "text": "in the hills", "best_text": "in the hills", "null_odds": -1.0,
-         "nbest": []}
-        for e in examples
-    ]  # fmt: skip
+    same = {"text": "in the hills", "best_text": "in the hills", "null_odds": -1.0, "nbest": []}
+    predictions = [{"id": example.id, **same} for example in examples]
     assert task.score(examples, predictions)["exact_match"] == 0.75
     task.write(str(tmp_path), predictions)
     assert len(json.loads((tmp_path / "predictions.json").read_text())) == 4
@@ -119,6 +112,9 @@ def test_a_question_without_an_answer(write, value, answers):
     assert example.answers == () and example.answer_start == -1
 
 
+TWO = [*question()["answers"], {"text": "Mill", "answer_start": "42"}]
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -134,6 +130,7 @@ def test_a_question_without_an_answer(write, value, answers):
         (question(text=3), r"question 1: answers\[0\]: text must be a text, not 3"),
         (question(answers="x"), 'question 1: answers must be a list, not "x"'),
         (question(answers=["x"]), r"answers\[0\] must be a JSON object"),
+        (question(answers=TWO), r"answers\[1\]: answer_start must be a whole number"),
         (question(answers={"text": ["x"], "answer_start": [0, 1]}), "1 text and 2 answer_start"),
         (question(answers={"text": ["x"], "answer_start": ["0"]}), r"answer_start\[0\] must be"),
         ({"id": "1", "question": "q?", "is_impossible": False, "answers": []}, "has no answers"),
@@ -145,19 +142,9 @@ def test_fields_of_another_type(write, asked, message):
         squad_examples.read(write("a.json", nested(asked)), need_answers=True)
 
 
-def test_the_second_answer_is_checked_too(write):
-    asked = question()
-    asked["answers"].append({"text": "Mill", "answer_start": "42"})
-    with pytest.raises(UserError, match=r"answers\[1\]: answer_start must be a whole number"):
-        squad_examples.read(write("a.json", nested(asked)))
-
-
-@pytest.mark.parametrize(("stated", "found"), [(18, 19), (20, 19), (1, 0), (19, 19), (4, 0)])
+@pytest.mark.parametrize(("stated", "found"), [(18, 21), (20, 21), (1, 0), (19, 21), (4, 0)])
 def test_an_answer_that_is_off_goes_to_the_nearest_place(stated, found):
-    context = "京城在北方，很多人喜欢京剧，也有人说他来自京城和上海。"
-    places = [place for place in range(len(context)) if context.startswith("京城", place)]
-    assert places == [0, 21]
-    found = {19: 21}.get(found, found)
+    context = "京城在北方，很多人喜欢京剧，也有人说他来自京城和上海。"  # it is at 0 and at 21
     example = SquadExample("q", "?", context, ("京城",), stated)
     assert squad_examples.find_answer(example) == (found, found + 2)
     assert squad_examples.is_moved(example)
@@ -248,5 +235,3 @@ def test_the_report_says_how_f1_is_counted(write, tmp_path, capsys):
     answer = [{"id": "1", "text": "越南罗马天主教"}]
     assert task.score(examples, answer) == {"f1": pytest.approx(0.875), "exact_match": 0.0}
     assert "DRCD" in task.scoring and "SQuAD" in words.scoring
-    with pytest.raises(UserError, match="f1_by='letters'; it is one of words, characters"):
-        get_task("squad_v1.1", f1_by="letters")

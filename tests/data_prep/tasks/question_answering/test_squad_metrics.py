@@ -61,8 +61,7 @@ def test_version_2_by_kind_of_question():
 
 
 def test_version_2_leaves_missing_questions_out():
-    scores = m.evaluate_v2({"q1": "cat"}, {"q1": ["cat"], "q2": ["dog"], "q3": []})
-    assert scores == {
+    assert m.evaluate_v2({"q1": "cat"}, {"q1": ["cat"], "q2": ["dog"], "q3": []}) == {
         "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "has_answer_exact_match": 1.0
     }  # fmt: skip
 
@@ -71,14 +70,10 @@ def test_gold_answers_that_normalise_to_nothing_count_as_no_text():
     assert m.question_scores({"q": ""}, {"q": ["the"]})["q"] == (1.0, 1.0)
 
 
-QUESTIONS = st.lists(
-    st.tuples(st.booleans(), st.sampled_from(["cat", "dog", "red cat"]), st.integers(-3, 3)),
-    min_size=1,
-    max_size=12,
-)
+ANSWERS = st.sampled_from(["cat", "dog", "red cat"])
 
 
-@given(QUESTIONS)
+@given(st.lists(st.tuples(st.booleans(), ANSWERS, st.integers(-3, 3)), min_size=1, max_size=12))
 def test_best_threshold_is_the_best_of_all_and_gives_its_score(questions):
     golds = {str(i): ["red cat"] if has else [] for i, (has, _, _) in enumerate(questions)}
     answers = {str(i): text for i, (_, text, _) in enumerate(questions)}
@@ -101,15 +96,12 @@ def test_an_empty_answer_to_a_question_that_has_none_costs_nothing():
 
 
 @pytest.mark.parametrize(
-    ("odds", "threshold"),
-    [((-1.0, 3.0), 1.0), ((-2.5, -2.0), -2.25), ((4.0, 1e9), 5e8 + 2)],
+    ("odds", "threshold"), [((-1.0, 3.0), 1.0), ((-2.5, -2.0), -2.25), ((4.0, 1e9), 5e8 + 2)]
 )
 def test_the_threshold_lies_half_way_to_the_next_odds(odds, threshold):
     golds = {"some": ["red cat"], "none": []}
-    found = m.best_threshold(
-        dict.fromkeys(golds, "red cat"), dict(zip(golds, odds, strict=True)), golds
-    )
-    assert found == (1.0, threshold)
+    by_question = dict(zip(golds, odds, strict=True))
+    assert m.best_threshold(dict.fromkeys(golds, "red cat"), by_question, golds) == (1.0, threshold)
     for shaken in (-1e-6, 1e-6):
         assert odds[0] + shaken < threshold < odds[1] + shaken
 
