@@ -100,7 +100,7 @@ def test_copies_of_a_document_never_leave_a_side_empty(copies, before, expected)
     ("text", "message"),
     [
         ("worda wordb.\nwordc.\n\n" * 50, "50 of them are copies of one, which stay on one side"),
-        ("worda.\n\nwordb.\n\nwordc.\n", "each side needs two documents or more; add documents, or hold"),
+        ("worda.\n\nwordb.\n\nwordc.\n", "each side needs two documents or more; add doc"),
         ("\n\n \n", "no text in the input"),
     ],
 )
