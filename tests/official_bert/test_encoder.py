@@ -159,32 +159,6 @@ def test_parameters_of_the_published_sizes(size, parameters):
     assert counted + (config.num_hidden_layers - 1) * block == parameters
 
 
-def test_padding_does_not_change_real_tokens(config, inputs):
-    encoder = ob.BertEncoder(config, seed=0)
-    row = {name: values[1:2] for name, values in inputs.items()}
-    short = {name: values[:, :9] for name, values in row.items()}
-    np.testing.assert_allclose(
-        encoder(row)["sequence_output"][:, :9], encoder(short)["sequence_output"], atol=1e-5
-    )
-
-
-def test_left_to_right_sees_no_later_token_and_pools_the_last(config, inputs):
-    encoder = ob.BertEncoder(config.replaced(attention_direction="left_to_right"), seed=0)
-    changed = inputs["input_ids"].copy()
-    changed[1, 8] = 7 if changed[1, 8] != 7 else 8  # the last real token of row 1
-    before, after = encoder(inputs), encoder({**inputs, "input_ids": changed})
-    np.testing.assert_array_equal(before["sequence_output"][1, :8], after["sequence_output"][1, :8])
-    assert np.abs(before["pooled_output"][1] - after["pooled_output"][1]).max() > 1e-3
-
-
-def test_saved_and_loaded_as_a_keras_file(config, inputs, tmp_path):
-    encoder = ob.BertEncoder(config, seed=0)
-    encoder.save(tmp_path / "encoder.keras")
-    loaded = keras.models.load_model(tmp_path / "encoder.keras")
-    assert loaded.config == config
-    np.testing.assert_array_equal(loaded(inputs)["pooled_output"], encoder(inputs)["pooled_output"])
-
-
 def test_frozen_blocks_stay_frozen_in_a_keras_file(config, tmp_path):
     encoder = ob.BertEncoder(config, seed=0)
     encoder.freeze("embeddings,blocks:1")
@@ -222,24 +196,6 @@ def test_bfloat16_stays_near_float32(config, inputs):
     np.testing.assert_allclose(
         tf.cast(outputs, tf.float32), exact(inputs)["sequence_output"], atol=0.1
     )
-
-
-def test_recomputation_changes_neither_losses_nor_gradients(config, inputs):
-    @tf.function
-    def gradients(encoder, seed):
-        with tf.GradientTape() as tape:
-            pooled = encoder(inputs, training=True, seed=seed)["pooled_output"]
-            loss = tf.reduce_sum(pooled**2)
-        return loss, tape.gradient(loss, encoder.trainable_variables)
-
-    seed = tf.constant([11, 3])
-    loss, kept = gradients(ob.BertEncoder(config, seed=0), seed)
-    loss_again, recomputed = gradients(ob.BertEncoder(config, seed=0, remat=True), seed)
-    np.testing.assert_allclose(loss, loss_again, rtol=1e-6)
-    for a, b in zip(kept, recomputed, strict=True):
-        np.testing.assert_allclose(
-            tf.convert_to_tensor(a), tf.convert_to_tensor(b), atol=1e-5, rtol=1e-5
-        )
 
 
 @pytest.mark.parametrize("rows", [0, 1])

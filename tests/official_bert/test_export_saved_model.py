@@ -232,19 +232,3 @@ def test_ids_that_the_model_does_not_have_are_an_error(classifier):
         inputs = {"input_ids": ok, "input_mask": ok, "segment_ids": ok, **wrong}
         with pytest.raises(tf.errors.InvalidArgumentError):
             served("token_ids", **inputs)
-
-
-@pytest.mark.slow
-def test_a_thousand_real_texts(data_dir):
-    """Real vocabulary, real texts: the ids of the graph are those of training."""
-    vocab = (data_dir / "vocab" / "bert-base-uncased-vocab.txt").read_text("utf-8").splitlines()
-    sms = (data_dir / "sms_spam" / "sms_spam.tsv").read_text("utf-8").splitlines()[1:501]
-    reviews = (data_dir / "glue_data" / "SST-2" / "dev.tsv").read_text("utf-8").splitlines()[1:501]
-    texts = [line.rsplit("\t", 1)[0] for line in sms + reviews]
-    classifier = BertClassifier(make_encoder(vocab), 3, seed=1)
-    model = loaded(classifier, vocab, labels=LABELS, max_seq_length=48)
-    found = Unsaved(model)(text=texts)["logits"]
-    expected = numpy_logits(classifier, features(model.tokenizer, [(text,) for text in texts], 48))
-    assert len(found) == 1000
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    np.testing.assert_array_equal(found.argmax(axis=1), expected.argmax(axis=1))
