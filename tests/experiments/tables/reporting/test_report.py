@@ -205,9 +205,6 @@ def test_the_page_is_well_formed_and_fetches_nothing(squad, tmp_path):
             if tag not in self.void:
                 self.open.append(tag)
 
-        def handle_startendtag(self, tag, attrs):
-            pass
-
         def handle_endtag(self, tag):
             if tag not in self.void:
                 assert self.open and self.open[-1] == tag, (tag, self.open[-3:])

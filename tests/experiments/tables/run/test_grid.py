@@ -236,12 +236,8 @@ def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
         n: s.result["value"]
         for n, s in Grid(cells, tmp_path / "whole").run(2, RUNNER, poll_seconds=0.02).items()
     }
-    script = (
-        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
-        f"Grid({cells!r}, {str(tmp_path / 'cut')!r}).run(2, RUNNER, poll_seconds=0.02)"
-    )
     go.unlink()
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
+    process = started(cells, tmp_path / "cut", 2)
     grid = Grid(cells, tmp_path / "cut")
     wait_until(lambda: progress(grid, "m0") >= 3 or progress(grid, "m1") >= 3)
     os.kill(process.pid, signal.SIGKILL)
@@ -272,11 +268,7 @@ def test_told_to_end_it_lets_its_workers_save(tmp_path):
 
 def test_one_run_at_a_time_in_a_folder(tmp_path):
     cells = [Cell("slow", "fake", {"steps": 5, "go": str(tmp_path / "never")})]
-    script = (
-        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
-        f"Grid({cells!r}, {str(tmp_path)!r}).run(1, RUNNER)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
+    process = started(cells, tmp_path, 1)
     try:
         grid = Grid(cells, tmp_path)
         wait_until(lambda: progress(grid, "slow") > 0)
@@ -288,6 +280,15 @@ def test_one_run_at_a_time_in_a_folder(tmp_path):
         process.wait()
     # The orphaned worker notices that its parent is gone and lets the cell go.
     wait_until(lambda: grid.status("slow").state == PENDING)
+
+
+def started(cells, folder, workers):
+    """Return the process of a grid that runs by itself."""
+    script = (
+        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
+        f"Grid({cells!r}, {str(folder)!r}).run({workers}, RUNNER, poll_seconds=0.02)"
+    )
+    return subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
 
 
 def progress(grid, name):

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from wrong_starts import FINETUNING, PRETRAINING
+from wrong_starts import FINETUNING, PRETRAINING, cases
 
 ROOT = Path(__file__).parents[4]
-MESSAGES = {name: case[-1] for name, case in {**FINETUNING, **PRETRAINING}.items()}
+MESSAGES = cases(FINETUNING) | cases(PRETRAINING)
 
 
 @pytest.fixture(scope="module")

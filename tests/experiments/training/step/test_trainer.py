@@ -108,12 +108,6 @@ def test_one_replica_is_no_reason_to_pass_by_its_strategy():
         Trainer(lambda s: BertPretrainer(QUIET, seed=s), mirrored, StepOptions(jit_compile=True))
 
 
-def test_steps_of_processes_are_compared_exactly():
-    for step in (19_000, 21_000, 999_000):
-        assert strategies.all_equal(np.full(3, step, np.float32))
-        assert not strategies.all_equal(np.array([step, step, step + 1], np.float32))
-
-
 def test_kept_trainers_are_bounded_by_their_bytes(monkeypatch):
     monkeypatch.setattr(session, "_trainers", collections.OrderedDict())
     first, second = _trainer(key="a"), _trainer(key="b")
