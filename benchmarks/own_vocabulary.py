@@ -129,7 +129,7 @@ def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = Tr
     for row in filter(starts.get, size.rows):
         kind, start = starts[row]
         config = pretraining(size, records[kind], paths[kind], start)
-        models[row] = runs.pretrain(config, workdir / "pretrain" / row, progress)["model"]
+        models[row] = runs.pretrain(config, workdir / "pretrain" / row, progress).model
     found = {row: [] for row in size.rows}
     for seed in size.seeds:
         for row in size.rows:
@@ -139,8 +139,8 @@ def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = Tr
                 num_train_epochs=size.epochs,
             )  # fmt: skip
             results = runs.finetune(config, workdir / "finetune" / f"{row} {seed}", progress)
-            found[row].append(results["dev"]["f1"])
-            baseline = results["baseline"]["f1"]
+            found[row].append(results.dev["f1"])
+            baseline = results.baseline["f1"]
     counted = {
         kind: {name: pieces(BertTokenizer(path), data, name) for name in TAGGED}
         for kind, path in paths.items()

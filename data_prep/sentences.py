@@ -104,59 +104,84 @@ def split_files(
         nothing in any file, or less than half of the text kept (unless `accept_loss`).
     """
     paths = _expand(inputs)
-    layout = sources.find_layout(paths, layout, reading.get("text_field", ""))
-    reading = Reading(layout, language, **reading)
+    reading = _reading(paths, layout, language, reading)
+    output = str(output)
+    targets = dict(zip(_output_names(paths, compress), paths, strict=True))
+    named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
+    check_outputs(named, work=[output])
+    options = _options(reading, language, compress)
+    record = os.path.join(output, "sentences.json")
+    with locked(output) as lock:
+        before = None if overwrite else earlier(record, options, output, "options")
+        _begin(output, record, targets, before, overwrite, lock)
+        done = before["files"] if before else {}
+        entries, todo = _plan(targets, done, output)
+        _save(record, options, done, todo)
+        finished = _run(todo, output, reading, num_workers, progress, len(entries))
+        _note(finished, entries, todo, output, record, options)
+    files = {name: entries[name] for name in targets}
+    total = _total(files)
+    if not total["sentences"]:
+        raise UserError(
+            f"no sentence found in {len(paths)} files with --documents={reading.layout}; "
+            f"is that how they are laid out? See --help"
+        )
+    shares.check_kept(total["characters"], total["characters_read"], _lost(total), accept_loss)
+    return files
+
+
+def _reading(paths, layout, language, fields) -> Reading:
+    """Return how files are read; refuse fields that a file's layout does not have."""
+    layout = sources.find_layout(paths, layout, fields.get("text_field", ""))
+    reading = Reading(layout, language, **fields)
     others = [path for path in paths if layout != "rows" or tfds_corpora.is_tfds(path)]
     for name in ("text_field", "document_column"):
         if others and getattr(reading, name):
             how = f"read as {layout}" if layout != "rows" else "a corpus of TensorFlow Datasets"
             raise UserError(f"--{name} is of rows, JSON Lines or Parquet; {others[0]} is {how}")
-    output = str(output)
-    targets = dict(zip(_output_names(paths, compress), paths, strict=True))
-    named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
-    check_outputs(named, work=[output])
-    options = {"splitter": splitter_version(language), "compress": compress, "documents": layout}
-    options |= {name: v for name, v in dataclasses.asdict(reading).items() if name != "layout"}
+    return reading
+
+
+def _options(reading: Reading, language: str, compress: bool) -> dict:
+    """Return what decides the bytes of the output, for its record."""
+    fields = dataclasses.asdict(reading)
+    options = {"splitter": splitter_version(language), "compress": compress}
+    options |= {"documents": fields.pop("layout"), **fields}
     if not reading.document_column:
         del options["document_column"]  # outputs from before this option go on
-    record = os.path.join(output, "sentences.json")
-    with locked(output) as lock:
-        before = None if overwrite else earlier(record, options, output, "options")
-        done = before["files"] if before else {}
-        _begin(output, record, targets, before, overwrite, lock)
-        # Entries of files that are not input of this call stay, like the files themselves.
-        entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
-        for name, source in targets.items():
-            state = _input_state(source)
-            entry = done.get(name)
-            if entry and entry["input"] == state and storage.exists(os.path.join(output, name)):
-                entries[name] = entry
-            else:
-                todo[name] = (source, state)
+    return options
 
-        last_saved = 0.0
-        _save(record, options, done, todo)
-        try:
-            for name, counts in _run(todo, output, reading, num_workers, progress, len(entries)):
-                entries[name] = {"input": todo[name][1], **counts}
-                if time.monotonic() - last_saved > 2:
-                    _save(record, options, entries, todo)
-                    last_saved = time.monotonic()
-        finally:
-            begun = todo.keys() - entries  # other workers may have finished them behind an error
-            if entries or any(storage.exists(os.path.join(output, name)) for name in begun):
-                _save(record, options, entries, begun)
-            else:  # nothing was made with these options
-                storage.remove(record)
-    if not any(entries[name]["sentences"] for name in targets):
-        raise UserError(
-            f"no sentence found in {len(paths)} files with --documents={layout}; "
-            f"is that how they are laid out? See --help"
-        )
-    files = {name: entries[name] for name in targets}
-    total = _total(files)
-    shares.check_kept(total["characters"], total["characters_read"], _lost(total), accept_loss)
-    return files
+
+def _plan(targets: dict, done: dict, output: str) -> tuple[dict, dict]:
+    """Return ({name: entry} of finished files, {name: (source, its state)} of those to be made).
+
+    Entries of files that this call does not read stay, like the files themselves.
+    """
+    entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
+    for name, source in targets.items():
+        state, entry = _input_state(source), done.get(name)
+        if entry and entry["input"] == state and storage.exists(os.path.join(output, name)):
+            entries[name] = entry
+        else:
+            todo[name] = (source, state)
+    return entries, todo
+
+
+def _note(finished, entries: dict, todo: dict, output: str, record: str, options: dict) -> None:
+    """Add files to `entries` and to the record as they are finished."""
+    last_saved = 0.0
+    try:
+        for name, counts in finished:
+            entries[name] = {"input": todo[name][1], **counts}
+            if time.monotonic() - last_saved > 2:
+                _save(record, options, entries, todo)
+                last_saved = time.monotonic()
+    finally:
+        begun = todo.keys() - entries  # other workers may have finished them behind an error
+        if entries or any(storage.exists(os.path.join(output, name)) for name in begun):
+            _save(record, options, entries, begun)
+        else:  # nothing was made with these options
+            storage.remove(record)
 
 
 def _expand(inputs: str | list[str]) -> list[str]:

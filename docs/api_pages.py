@@ -116,7 +116,9 @@ task.head""",
         ("data_prep.create_pretraining_data.create", "data_prep.records.open_records",
          "data_prep.tasks.get_task", "experiments.training.settings.config.PretrainConfig",
          "experiments.training.settings.config.FinetuneConfig",
-         "experiments.training.runs.pretrain", "experiments.training.runs.finetune"),
+         "experiments.training.runs.pretrain", "experiments.training.runs.finetune",
+         "experiments.training.folder.run_results.PretrainingResults",
+         "experiments.training.folder.run_results.FinetuningResults"),
     ),
 )  # fmt: skip
 

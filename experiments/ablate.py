@@ -33,6 +33,7 @@ from experiments.tables.reporting import assemble, report
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
 from experiments.tables.run.grid import Grid, joined
+from experiments.training.folder.run_results import of_cell
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config_flags import configs_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
@@ -185,7 +186,10 @@ class _Progress:
             self.running.pop(name, None)
             if event == "finished":
                 self.done += 1
-                note = f"{status.result['seconds']:.0f} s{_headline(status.result)}"
+                result = of_cell(
+                    self.grid.cells[name].kind, status.result, str(self.grid.folder(name))
+                )
+                note = f"{result.seconds:.0f} s{_headline(result)}"
             else:
                 note = f"FAILED: {status.reason}"
             self.say(f"  {self.done:>3}/{len(self.grid.cells)} {name}: {note}")
@@ -205,13 +209,10 @@ class _Progress:
 
 
 def _headline(result):
-    if not result:
-        return ""
-    if result.get("heldout"):
-        return f", held-out loss {result['heldout'][main_loss(result['heldout'])]:.3f}"
-    if "main_metric" in result:
-        return f", dev {result['main_metric']} {100 * result['dev'][result['main_metric']]:.1f}"
-    return ""
+    scores, name = result.scores, result.main_metric
+    if name:
+        return f", dev {name} {100 * scores[name]:.1f}"
+    return f", held-out loss {scores[main_loss(scores)]:.3f}" if scores else ""
 
 
 def _check_config(workdir, ablation):

@@ -37,18 +37,18 @@ def main(_):
 def summary(results):
     """Return the results of a run as a few lines of text."""
     lines = [
-        f"{results['task']}: {results['train_examples']} training examples, "
-        f"{results['steps']} steps, {results['seconds']:.0f} s"
+        f"{results.task}: {results.train_examples} training examples, "
+        f"{results.steps} steps, {results.seconds:.0f} s"
     ]
     for name, score, baseline in finetune_report.scores(results):
         beside = f"   (trivial baseline {baseline})" if baseline else ""
         lines.append(f"  {name if ':' in name else f'dev {name}':<28} {score}{beside}")
-    if results.get("scoring"):
-        lines.append(f"  {results['scoring']}")
+    if results.scoring:
+        lines.append(f"  {results.scoring}")
     lines += [f"  {note}" for note in finetune_report.notes(results)]
-    for what, path in results["files"].items():
+    for what, path in results.files.items():
         lines.append(f"  {what}: {path}")
-    lines += [f"note: {line}" for line in results.get("advice", ())]
+    lines += [f"note: {line}" for line in results.advice]
     return "\n".join(lines)
 
 

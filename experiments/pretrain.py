@@ -34,15 +34,15 @@ def main(_):
 def summary(results):
     """Return the results of a run as a few lines of text."""
     lines = [
-        f"{results['steps']} steps, {results['examples']} sequences, {results['tokens']} tokens, "
-        f"{results['seconds']:.0f} s"
+        f"{results.steps} steps, {results.examples} sequences, {results.tokens} tokens, "
+        f"{results.seconds:.0f} s"
     ]
-    lines += [f"  held-out {name:<24} {value:.4f}" for name, value in results["heldout"].items()]
-    for name, beside in results.items():
+    lines += [f"  held-out {name:<24} {value:.4f}" for name, value in results.heldout.items()]
+    for name, beside in results.more.items():
         if isinstance(beside, dict) and "students_flops" in beside:
             own, theirs = beside["students_flops"] / 1e12, beside["flops"] / 1e12
             lines.append(f"  work: {own:.3g} TFLOP of the student, {theirs:.3g} of its {name}")
-    lines.append(f"  model: {results['model']}")
+    lines.append(f"  model: {results.model}")
     return "\n".join(lines)
 
 

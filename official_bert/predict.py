@@ -19,7 +19,8 @@ from typing import Any, overload
 import numpy as np
 
 from official_bert import objectives
-from official_bert.backend.compiled import compiled, few_sizes
+from official_bert.backend.compiled import compiled
+from official_bert.backend.row_batches import MASKS, of_rows
 from official_bert.checkpoints.finding import resolve
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.checkpoints.names import FINE_TUNED
@@ -36,8 +37,6 @@ from official_bert.export.text_answers import as_texts
 from official_bert.extension import find
 
 _POOLINGS = (*POOLINGS, "pooler")
-_MULTIPLE = 8  # lengths of batches
-_MASKS = "masked_lm_positions"
 NO_VOCABULARY = "the model came without a vocabulary: it reads token ids only"
 
 
@@ -348,31 +347,9 @@ class Model(LoadedModel):
         return self.config.max_position_embeddings
 
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
-        """Run `function` on batches of rows, the longest first; return {name: array} a row."""
-        if batch_size < 1:
-            raise UserError(f"batch_size must be positive, not {batch_size}")
-        call = self._compiled(key, function, with_masks=_MASKS in rows[0])
-        order = sorted(range(len(rows)), key=lambda i: -len(rows[i]["input_ids"]))
-        found: list[dict] = [{}] * len(rows)
-        for start in range(0, len(order), batch_size):
-            chosen = order[start : start + batch_size]
-            rest = _few(len(chosen), batch_size) - len(chosen)
-            batch = self._batch([rows[i] for i in [*chosen, *chosen[-1:] * rest]])
-            outputs = {name: np.asarray(value) for name, value in call(batch).items()}
-            for place, i in enumerate(chosen):
-                found[i] = {name: values[place] for name, values in outputs.items()}
-        return found
-
-    def _batch(self, rows):
-        longest = max(len(row["input_ids"]) for row in rows)
-        longest = -(-longest // _MULTIPLE) * _MULTIPLE
-        batch = self.tokenizer.pad(rows, _few(longest, self._longest))
-        if _MASKS in rows[0]:
-            most = _few(max(len(row[_MASKS]) for row in rows), self._longest)
-            batch[_MASKS] = np.array(
-                [row[_MASKS] + [0] * (most - len(row[_MASKS])) for row in rows], np.int32
-            )
-        return batch
+        """Return the outputs of `function`, compiled, for each row."""
+        call = self._compiled(key, function, with_masks=MASKS in rows[0])
+        return of_rows(call, rows, batch_size, self.tokenizer.pad, self._longest)
 
     def _compiled(self, key, function, with_masks):
         """Compile a function: on TensorFlow once for all lengths, on JAX for a few."""
@@ -386,15 +363,8 @@ class Model(LoadedModel):
         else:
             import tensorflow as tf
 
-            names = ["input_ids", "input_mask", "segment_ids", *[_MASKS] * with_masks]
+            names = ["input_ids", "input_mask", "segment_ids", *[MASKS] * with_masks]
             signature = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
             graph = tf.function(function, input_signature=[signature], autograph=False)
             made[key] = self.model, graph
         return made[key][1]
-
-
-def _few(size: int, most: int) -> int:
-    """Return a size for a batch, at most `most`; on JAX rounded up to one of few sizes."""
-    import keras
-
-    return min(few_sizes(size) if keras.backend.backend() == "jax" else size, most)

@@ -83,9 +83,10 @@ def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
     scores = {}
     for run in runs:
         results = _results(run)
-        if results["task"] in scores:
-            raise UserError(f"{run}: a second run of {results['task']}; give one of each task")
-        scores[results["task"]] = results["dev"]
+        task = results["task"]
+        if task in scores:
+            raise UserError(f"{run}: a second run of {task}; give one of each task")
+        scores[task] = results["dev"]
         if "dev_mismatched" in results:
             scores["mnli_mismatched"] = results["dev_mismatched"]
     return scores
@@ -146,9 +147,10 @@ def write_zip(
 
 def _results(run: str) -> dict:
     path = os.path.join(run, "results.json")
-    if not os.path.isfile(path):
+    results = checked_json.read(path, finite=False) if os.path.isfile(path) else {}
+    if "task" not in results or "dev" not in results:
         raise UserError(f"{run} is not the folder of a finished fine-tuning run")
-    return checked_json.read(path, finite=False)
+    return results
 
 
 def _score(scores, task: str, metric: str) -> float:

@@ -12,8 +12,9 @@ from data_prep.jobs.outputs import check_outputs, members
 from data_prep.tasks import task_names
 from experiments.training.folder import run_folder
 from experiments.training.folder.run_folder import RunFolder
+from experiments.training.folder.run_results import FinetuningResults, PretrainingResults
 from experiments.training.settings.config import path_values
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight, preflight
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
@@ -30,8 +31,7 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
         the first step.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
 
-    Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
-      value} of the last phase, "baseline" of word frequencies alone, "curve", "model", ...
+    Returns: PretrainingResults, which results.json holds.
     Raises:
       UserError: wrong configuration or data, or `workdir` holds a run with other options or data.
       FloatingPointError: the loss is no longer finite.
@@ -43,7 +43,8 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
 
         return pretrain_run.run(source, config, folder, progress, records, began)
 
-    return _continue(config, workdir, progress, overwrite, preflight.pretraining, start, lock)
+    kind, check = PretrainingResults, preflight.pretraining
+    return _continue(config, workdir, progress, overwrite, kind, check, start, lock)
 
 
 def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None):
@@ -56,8 +57,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
       overwrite: rename a folder with an earlier run to NAME.~1~, and begin anew.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
 
-    Returns: what results.json holds: "task", "dev" {metric: value}, "main_metric", "baseline",
-      "steps", "train_examples", "dev_examples", "seconds", "predictions_file", ...
+    Returns: FinetuningResults, which results.json holds.
     Raises:
       UserError: wrong configuration, data or model, or `workdir` holds another run.
     """
@@ -72,10 +72,11 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
     def start(source, folder, read):
         return source.finetune(step_by_step, config, folder, progress, *read)
 
-    return _continue(config, workdir, progress, overwrite, preflight.finetuning, start, lock)
+    kind, check = FinetuningResults, finetuning_preflight.finetuning
+    return _continue(config, workdir, progress, overwrite, kind, check, start, lock)
 
 
-def _continue(config, workdir, progress, overwrite, check, start, lock):
+def _continue(config, workdir, progress, overwrite, kind, check, start, lock):
     check_outputs(_inputs(config), work=[workdir])
     # Check first: an earlier run's folder is not renamed for a run that cannot begin.
     checked = check(config) if overwrite else None
@@ -91,7 +92,7 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
         folder = RunFolder(workdir, config, chief, lock)
         source, found, inputs = checked or check(config)
         folder.begin(inputs)
-        finished = folder.finished(source.check_model)
+        finished = folder.finished(kind, source.check_model)
         if finished:
             if progress:
                 commands.say(f"{workdir} is finished; --overwrite runs it again")

@@ -91,12 +91,12 @@ def text(table):
 
 
 def _row(fields, several):
-    metric = several[0][1]["main_metric"]
-    scores = [results["dev"][metric] for _, results in several]
+    metric = several[0][1].main_metric
+    scores = [results.dev[metric] for _, results in several]
     return {
         "fields": fields,
         "metric": metric,
         "mean": statistics.fmean(scores),
         "spread": statistics.stdev(scores) if len(scores) > 1 else 0.0,
-        "runs": {str(seed): results["dev"] for seed, results in several},
+        "runs": {str(seed): results.dev for seed, results in several},
     }

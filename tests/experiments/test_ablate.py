@@ -13,11 +13,11 @@ import pytest
 
 from experiments import ablate
 from experiments.tables.judging import archives
-from experiments.tables.judging.results_json import to_json
 from experiments.tables.planning import plan
 from experiments.tables.reporting import assemble
 from experiments.tables.run.grid import Grid
 from experiments.training.folder import provenance
+from experiments.training.folder.dataclass_json import to_json
 from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
 

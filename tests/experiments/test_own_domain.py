@@ -93,7 +93,7 @@ def test_from_own_pieces_to_tags(made, data, tmp_path):
     config = own_vocabulary.pretraining(SIZE, records(made, "own", vocab), vocab)
     assert [phase.max_seq_length for phase in config.phases] == [16, 64]
     config = dataclasses.replace(config, phases=config.phases[:1])  # to compile one is enough
-    model = runs.pretrain(config, tmp_path / "pretrained", progress=False)["model"]
+    model = runs.pretrain(config, tmp_path / "pretrained", progress=False).model
     assert model_folder.load(model).tokenizer.vocab == BertTokenizer(vocab).vocab
     tagging = FinetuneConfig(
         task="ner", data_dir=str(data / "ner" / "bc5cdr"), task_options={"context": "sentence"},
@@ -101,8 +101,8 @@ def test_from_own_pieces_to_tags(made, data, tmp_path):
         train_batch_size=8, num_train_epochs=1.0,
     )  # fmt: skip
     results = runs.finetune(tagging, tmp_path / "ner", progress=False)
-    assert results["train_examples"] == results["dev_examples"] == 8  # sentences of one document
-    assert results["steps"] >= 1 and 0 <= results["dev"]["f1"] <= 1
+    assert results.train_examples == results.dev_examples == 8  # sentences of one document
+    assert results.steps >= 1 and 0 <= results.dev["f1"] <= 1
 
 
 def test_sentences_with_a_class(made, data, tmp_path):

@@ -14,6 +14,7 @@ from data_prep.jobs import checked_json
 from data_prep.jobs.locks import LOCK_FILE
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training import search
+from experiments.training.folder.dataclass_json import to_json
 from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import override
@@ -68,10 +69,11 @@ def test_pretraining_leaves_the_runs_folder(pretrained):
         "snapshots",
         "model",
     }
-    assert checked_json.read(workdir / "results.json") == results | {"model": "model"}
-    assert results["steps"] == 24 and results["examples"] == 24 * 8
-    assert results["tokens"] == (16 * 16 + 8 * 24) * 8
-    heldout = results["heldout"]
+    kept = to_json(results) | {"model": "model"}
+    assert checked_json.read(workdir / "results.json") == kept
+    assert results.steps == 24 and results.examples == 24 * 8
+    assert results.tokens == (16 * 16 + 8 * 24) * 8
+    heldout = results.heldout
     assert heldout["masked_lm_perplexity"] == pytest.approx(np.exp(heldout["masked_lm_loss"]))
     assert 0.5 <= heldout["next_sentence_majority"] <= 1
     loaded = model_folder.load(workdir / "model")
@@ -125,7 +127,7 @@ def test_evaluate_measures_what_training_measured(pretrained, data, capsys):
     workdir, results = pretrained
     arguments = (str(workdir / "model"), str(data / "records"))
     metrics = evaluate.run(*arguments, batch_size=8, max_examples=32)
-    for name, value in results["heldout"].items():
+    for name, value in results.heldout.items():
         assert metrics[name] == pytest.approx(value, rel=1e-5)
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("reads ") and "4/4" in said[-1]
@@ -139,7 +141,7 @@ def test_continued_pretraining_starts_from_the_checkpoint(pretrained, data, tmp_
         data, init_from=str(workdir / "model"), bert="", learning_rate=1e-12
     )
     continued = pretrain.run(config, tmp_path / "run", progress=False)
-    assert continued["heldout"] == pytest.approx(results["heldout"], rel=1e-4)
+    assert continued.heldout == pytest.approx(results.heldout, rel=1e-4)
     assert pretrain.run(config, tmp_path / "run", progress=False) == continued  # finished: as it is
     with pytest.raises(UserError, match="hidden_size 12, there 16"):
         wider = dataclasses.replace(config, bert=tiny_runs.bert(hidden_size=12))
@@ -167,7 +169,7 @@ def test_continuing_needs_nothing_but_a_checkpoint_and_records(data, tmp_path, c
     }
     config = override(load_config("pretrain:continue"), fields)
     results = pretrain.run(config, tmp_path / "run")
-    assert results["steps"] == 20 and results["tokens"] == 20 * 8 * tiny_runs.LENGTH
+    assert results.steps == 20 and results.tokens == 20 * 8 * tiny_runs.LENGTH
     said = capsys.readouterr().err
     assert "model has no masked-LM and no next-sentence head; new ones" in said
     assert "losses of about 12" in said
@@ -177,9 +179,9 @@ def test_continuing_needs_nothing_but_a_checkpoint_and_records(data, tmp_path, c
     loaded = model_folder.load(tmp_path / "run" / "model")
     assert loaded.config == encoder.config and loaded.head == "pretraining"
     assert loaded.settings["max_seq_length"] == tiny_runs.LENGTH
-    again = override(config, {"init_from": results["model"], "phases.0.num_train_steps": 1})
+    again = override(config, {"init_from": results.model, "phases.0.num_train_steps": 1})
     pretrain.run(again, tmp_path / "again")
-    assert f"heads: loaded from {results['model']}" in capsys.readouterr().err
+    assert f"heads: loaded from {results.model}" in capsys.readouterr().err
 
 
 def test_loss_that_explodes_stops_the_run(data, tmp_path):
@@ -199,20 +201,20 @@ def finetuned(texts, pretrained, tmp_path_factory):
 
 def test_finetuning_learns_and_leaves_its_files(finetuned):
     _, workdir, results = finetuned
-    assert results["main_metric"] == "accuracy"
-    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
-    assert (results["steps"], results["train_examples"], results["dev_examples"]) == (60, 160, 43)
+    assert results.main_metric == "accuracy"
+    assert results.dev["accuracy"] > results.baseline["accuracy"] + 0.1
+    assert (results.steps, results.train_examples, results.dev_examples) == (60, 160, 43)
     kept = checked_json.read(workdir / "results.json")
-    assert kept["files"]["model"] == "model" and results["files"]["model"] == str(workdir / "model")
-    assert kept["dev"] == results["dev"]
-    lines = Path(results["predictions_file"]).read_text(encoding="utf-8").splitlines()
+    assert kept["files"]["model"] == "model" and results.files["model"] == str(workdir / "model")
+    assert kept["dev"] == results.dev
+    lines = Path(results.predictions_file).read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 43
     analysis = json.loads((workdir / "analysis.json").read_text())
     assert "confusion" in analysis and "mistakes" in analysis
     report = (workdir / "report.md").read_text(encoding="utf-8")
     counts = " | ".join(map(str, analysis["confusion"]["counts"][0]))
     assert f"| animal | {counts} |" in report and "| other | " in report
-    assert f"| accuracy | {results['dev']['accuracy']:.4f} |" in report
+    assert f"| accuracy | {results.dev['accuracy']:.4f} |" in report
     for mistake in analysis["mistakes"]:
         assert mistake["text"] in report
     assert not (workdir / "checkpoints").exists()
@@ -223,8 +225,8 @@ def test_the_best_evaluation_is_kept(finetuned):
     lines = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
     scores = {line["step"]: line["dev/accuracy"] for line in lines if "dev/accuracy" in line}
     assert set(scores) == {10, 20, 30, 40, 50, 60}
-    assert results["dev"]["accuracy"] == max(scores.values())
-    assert results["best_step"] == min(s for s, v in scores.items() if v == max(scores.values()))
+    assert results.dev["accuracy"] == max(scores.values())
+    assert results.best_step == min(s for s, v in scores.items() if v == max(scores.values()))
 
 
 def test_runs_of_one_process_do_not_touch_each_other(finetuned, texts, tmp_path):
@@ -232,7 +234,7 @@ def test_runs_of_one_process_do_not_touch_each_other(finetuned, texts, tmp_path)
     other = dataclasses.replace(config, seed=3, learning_rate=1e-3)
     finetune.run(other, tmp_path / "other", progress=False)
     again = finetune.run(config, tmp_path / "again", progress=False)
-    assert again["dev"] == results["dev"] and again["best_step"] == results["best_step"]
+    assert again.dev == results.dev and again.best_step == results.best_step
     lines = [
         [json.loads(line) for line in (folder / "metrics.jsonl").open()]
         for folder in (finetuned[1], tmp_path / "again")
@@ -246,11 +248,11 @@ def test_finetuning_goes_on_from_a_head_that_fits(finetuned, texts, tmp_path, ca
     fields |= {"class_weights": "balanced", "eval_every": 50}
     config = _finetune_config(texts, workdir / "model", **fields)
     again = finetune.run(config, tmp_path / "again", progress=True)
-    assert again["dev"] == results["dev"]
-    assert again["head"] == f"head: loaded from {workdir / 'model'}"
+    assert again.dev == results.dev
+    assert again.head == f"head: loaded from {workdir / 'model'}"
     told = capsys.readouterr().err
-    assert again["head"] in told
-    assert f"eval_every=50 is more than this run's {again['steps']} steps" in told
+    assert again.head in told
+    assert f"eval_every=50 is more than this run's {again.steps} steps" in told
 
 
 def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):
@@ -319,7 +321,7 @@ def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, dat
     assert not (tmp_path / "broken" / "metrics.jsonl").exists()
     (folder / "test.tsv").write_text("text\na cat\na dog\n")
     results = finetune.run(config, tmp_path / "with", progress=False)
-    written = Path(results["files"]["test predictions"]).read_text().splitlines()
+    written = Path(results.files["test predictions"]).read_text().splitlines()
     assert len(written) == 1 + 2
 
 
@@ -357,10 +359,10 @@ def test_evaluation_on_a_task_gives_the_scores_of_training(finetuned, texts, tmp
     _, workdir, results = finetuned
     model = str(workdir / "model")
     scores, report = evaluate.on_task(model, str(texts), output=str(tmp_path / "scores"))
-    assert scores == pytest.approx(results["dev"])
+    assert scores == pytest.approx(results.dev)
     said = capsys.readouterr().err.splitlines()
     assert said[0] == f"reads {texts} for {model}"  # before anything is read
-    assert f"{results['dev_examples']}/{results['dev_examples']}" in said[-1]
+    assert f"{results.dev_examples}/{results.dev_examples}" in said[-1]
     assert "## Confusion matrix" in report and "animal" in report
     assert {path.name for path in (tmp_path / "scores").glob("[!.]*")} == {
         "scores.json", "analysis.json", "report.md", "predictions.tsv",

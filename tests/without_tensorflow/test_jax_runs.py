@@ -52,7 +52,7 @@ def model(data, tmp_path_factory):
     phases = (Phase(str(data / "short"), 16, 10, str(data / "short")),)
     config = tiny_runs.pretrain_config(data, phases=phases, output_bias="unigram")
     results = pretrain(config, str(workdir), progress=False)
-    assert results["steps"] == 10 and results["heldout"]["masked_lm_perplexity"] > 1
+    assert results.steps == 10 and results.heldout["masked_lm_perplexity"] > 1
     versions = json.loads((workdir / "versions.json").read_text())
     assert "jax" in versions["packages"] and versions["devices"]["strategy"] == "JAX"
     return workdir / "model"
@@ -79,7 +79,7 @@ def test_a_model_is_fine_tuned_evaluated_and_asked(data, model, tmp_path):
         save_every=10,
     )
     results = finetune(config, str(tmp_path / "run"), progress=False)
-    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
+    assert results.dev["accuracy"] > results.baseline["accuracy"] + 0.1
     fine_tuned = str(tmp_path / "run" / "model")
     (tmp_path / "texts.txt").write_text("the cat sees a tree\n\nold river\n")
     counts = predict.run(
@@ -89,7 +89,7 @@ def test_a_model_is_fine_tuned_evaluated_and_asked(data, model, tmp_path):
     answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").open()]
     assert answers[0]["label"] == "animal" and answers[2]["label"] == "other"
     scores, _ = evaluate.on_task(fine_tuned, str(data / "dev.tsv"))
-    assert scores["accuracy"] == pytest.approx(results["dev"]["accuracy"])
+    assert scores["accuracy"] == pytest.approx(results.dev["accuracy"])
     held_out = evaluate.run(str(model), str(data / "short"), max_examples=64)
     assert held_out["masked_lm_loss"] > 0
 

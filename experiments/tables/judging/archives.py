@@ -24,6 +24,7 @@ from experiments.tables.run.pool import FINISHED
 from experiments.training.finetuning import example_scores
 from experiments.training.folder import provenance
 from experiments.training.folder.run_folder import RESULTS
+from experiments.training.folder.run_results import of_cell
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
@@ -121,7 +122,8 @@ def _influence(unpacked: str, names, metric: str, folder: Path) -> np.ndarray | 
         if not (cell / RESULTS).exists():
             raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
     if not metric:
-        metric = checked_json.read(cells[0] / RESULTS, finite=False)["main_metric"]
+        result = checked_json.read(cells[0] / RESULTS, finite=False)
+        metric = of_cell("finetune", result, f"{folder}: {cells[0].name}").main_metric
     return influence(cells[0], metric) if isinstance(names, str) else union(cells, metric)[1]
 
 

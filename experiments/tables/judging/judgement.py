@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from experiments.tables.judging.evidence import Evidence
 from experiments.tables.judging.results import Model, Results, Standing
-from experiments.tables.judging.results_json import of_effect
+from experiments.tables.judging.verdict_json import of_effect
 from experiments.tables.judging.verdicts import above_baseline, judge, row_effect
 from experiments.tables.planning.claims import Claim
 from experiments.training.pretraining.heldout import main_loss

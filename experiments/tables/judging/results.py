@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs import checked_json
-from experiments.tables.judging.results_json import inline, of_json, optional
+from experiments.tables.judging import verdict_json
 from experiments.tables.judging.verdicts import Verdict
+from experiments.training.folder.dataclass_json import in_form, inline, of_json, optional
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,7 +255,9 @@ class Results:
     curves: list[CurveResult]
     pretraining_curves: list[LossCurve]
     exports: list[dict]
-    verdicts: list[Verdict] = dataclasses.field(default_factory=list)
+    verdicts: list[Verdict] = in_form(
+        verdict_json.to_json, verdict_json.of_json, default_factory=list
+    )
 
     @property
     def made_by(self) -> list[dict]:
@@ -276,4 +280,10 @@ def read(path: Path) -> Results:
     Raises:
       UserError: it is damaged, or not a table's.
     """
-    return of_json(Results, checked_json.read(path, finite=False), str(path))
+    values = checked_json.read(path, finite=False)
+    try:
+        return of_json(Results, values, str(path))
+    except UserError as error:
+        raise UserError(
+            f"{error}; a table's results.json is what experiments.ablate writes"
+        ) from None

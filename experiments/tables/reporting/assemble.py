@@ -16,6 +16,8 @@ from experiments.tables.reporting.paper import TABLES
 from experiments.tables.run import origins
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FAILED, FINISHED
+from experiments.training.folder import run_results
+from experiments.training.folder.dataclass_json import to_json
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import differences, to_dict
@@ -29,8 +31,12 @@ def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "")
       command: the command that runs it again, for the report.
     """
     statuses = grid.statuses()
-    finished = [status.result for status in statuses.values() if status.state == FINISHED]
-    runs, folders, chosen, holes = _collect(ablation, plan, grid, statuses)
+    made = {
+        name: run_results.of_cell(grid.cells[name].kind, status.result, str(grid.folder(name)))
+        for name, status in statuses.items()
+        if status.state == FINISHED
+    }
+    runs, folders, chosen, holes = _collect(ablation, plan, grid, statuses, made)
     paper = TABLES.get(ablation.name)
     found = results.Results(
         name=ablation.name,
@@ -40,54 +46,52 @@ def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "")
         command=command,
         date=datetime.date.today().isoformat(),
         origins=origins.origins(statuses.values()),
-        seconds=round(sum(r["seconds"] for r in finished), 1),
-        wall_seconds=_wall_seconds(finished),
+        seconds=round(sum(one.seconds for one in made.values()), 1),
+        wall_seconds=_wall_seconds(made.values()),
         cells={
             state: sum(s.state == state for s in statuses.values())
             for state in ("finished", "failed", "pending", "running")
         },
         failures={n: s.reason for n, s in statuses.items() if s.state == FAILED},
-        columns=[_column(column, plan, statuses) for column in ablation.columns],
+        columns=[_column(column, plan, made) for column in ablation.columns],
         rows=[_row(ablation, row, runs, folders, chosen, holes) for row in ablation.rows],
-        baselines=_baselines(ablation, plan, statuses),
+        baselines=_baselines(ablation, plan, made),
         paper=results.Printed(paper.title, list(paper.columns), paper.rows) if paper else None,
-        scale_facts=_scale_facts(ablation, plan, statuses),
+        scale_facts=_scale_facts(ablation, plan, made),
         notes=list(ablation.notes),
         curves=_curves(ablation, runs),
-        pretraining_curves=_pretraining_curves(plan, statuses),
+        pretraining_curves=_pretraining_curves(plan, made),
         exports=[
-            _exported(statuses[name].result, grid.folder(name))
-            for name in plan.exports
-            if statuses[name].state == FINISHED
+            _exported(made[name].more, grid.folder(name)) for name in plan.exports if name in made
         ],
     )
     return judge_results(found, ablation.claims, runs)
 
 
-def _baselines(ablation, plan, statuses) -> dict[str, float]:
+def _baselines(ablation, plan, made) -> dict[str, float]:
     """Return column -> score of the trivial baseline, in printed units."""
     found = {}
     for (_, label), planned in plan.runs.items():
         column = ablation.column(label)
         for one in planned:
-            result = statuses[one.cell].result
+            result = made.get(one.cell)
             if not result or label in found:
                 continue
-            key = column.metric or result.get("main_metric")
-            if key in result["baseline"]:
-                of_folds = (statuses[p.cell].result for p in planned[: column.folds])
-                scores = [r["baseline"][key] for r in [*filter(None, of_folds)] or [result]]
+            key = column.metric or result.main_metric
+            if key in result.baseline:
+                of_folds = [made[p.cell] for p in planned[: column.folds] if p.cell in made]
+                scores = [each.baseline[key] for each in of_folds or [result]]
                 found[label] = (100 if column.percent else 1) * sum(scores) / len(scores)
     return found
 
 
 def _exported(result: dict, folder: Path) -> dict:
-    """Return an export's result, its path relative to the working folder where it lies inside."""
+    """Return an export's facts, its path relative to the working folder where it lies inside."""
     path, here = folder / result["saved_model"], Path.cwd()
     return result | {"saved_model": str(path.relative_to(here) if here in path.parents else path)}
 
 
-def _collect(ablation, plan, grid, statuses):
+def _collect(ablation, plan, grid, statuses, made):
     """Return {(row, column): value} of runs, names of their folders, settings chosen by a search,
     holes."""
     runs: dict[tuple[str, str], list[Run]] = {}
@@ -105,7 +109,7 @@ def _collect(ablation, plan, grid, statuses):
                 cells = folds.setdefault((one.setting, one.pretrain_seed, one.finetune_seed), [])
                 cells.append(grid.folder(one.cell))
                 if len(cells) >= column.folds:
-                    run = _run(column, one, status, grid, cells)
+                    run = _run(column, one, made[one.cell], grid, cells)
                     settings.setdefault(one.setting, []).append(run)
                     found = [cell.name for cell in cells]
                     names.setdefault(one.setting, []).append(found if column.folds else found[-1])
@@ -122,14 +126,13 @@ def _collect(ablation, plan, grid, statuses):
     return runs, folders, chosen, holes
 
 
-def _run(column: Column, planned, status, grid, folds=()) -> Run:
-    scores = status.result["heldout" if column.finetune is None else "dev"]
-    metric = column.metric or status.result["main_metric"]
+def _run(column: Column, planned, result, grid, folds=()) -> Run:
+    metric = column.metric or result.main_metric
     if column.folds:
         points, influence = archives.union(folds, metric)
         value = points if column.percent else points / 100
         return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
-    value = (100 if column.percent else 1) * scores.get(metric, float("nan"))
+    value = (100 if column.percent else 1) * result.scores.get(metric, float("nan"))
     influence = archives.influence(grid.folder(planned.cell), metric)
     return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
 
@@ -180,14 +183,14 @@ def _settings(ablation: Ablation, variant) -> dict[str, Any]:
     return settings
 
 
-def _column(column: Column, plan, statuses) -> results.ColumnResult:
+def _column(column: Column, plan, made) -> results.ColumnResult:
     train, dev = plan.data.get(column.label, (0, 0))
     for (_, label), planned in plan.runs.items():
-        result = statuses[planned[0].cell].result
-        if label == column.label and result and "train_examples" in result:
-            train, dev = result["train_examples"], result["dev_examples"]
-            of_folds = [statuses[p.cell].result for p in planned[: column.folds]]
-            dev = sum(r["dev_examples"] for r in of_folds if r) or dev
+        result = made.get(planned[0].cell)
+        if label == column.label and isinstance(result, run_results.FinetuningResults):
+            of_folds = [made[p.cell] for p in planned[: column.folds] if p.cell in made]
+            train = result.train_examples
+            dev = sum(each.dev_examples for each in of_folds) or result.dev_examples
     facts = None
     if f := column.finetune:
         facts = results.Finetuning(
@@ -213,17 +216,17 @@ def _column(column: Column, plan, statuses) -> results.ColumnResult:
     )
 
 
-def _scale_facts(ablation, plan, statuses) -> results.Facts:
+def _scale_facts(ablation, plan, made) -> results.Facts:
     """Return the facts of the caption: models, steps, tokens and text."""
     models = []
     for variant in ablation.variants:
         training = shape = None
         if variant.pretrain and not variant.random_init:
             c = variant.pretrain
-            made = [
-                statuses[cell].result
+            own = [
+                made[cell]
                 for (name, _), cell in plan.pretrains.items()
-                if name == variant.name and statuses[cell].result
+                if name == variant.name and cell in made
             ]
             training = results.Pretraining(
                 steps=c.num_train_steps,
@@ -232,11 +235,11 @@ def _scale_facts(ablation, plan, statuses) -> results.Facts:
                 lengths=[p.max_seq_length for p in c.phases],
                 records=[p.records for p in c.phases],
                 seeds=len(variant.seeds),
-                tokens=made[0]["tokens"] if made else None,
+                tokens=own[0].tokens if own else None,
                 checkpoints=[_checkpoint_name(place) for place in variant.checkpoints],
-                minutes=[round(r["seconds"] / 60, 2) for r in made],
-                heldout=[r["heldout"] for r in made],
-                heldout_baseline=made[0]["baseline"] if made else None,
+                minutes=[round(each.seconds / 60, 2) for each in own],
+                heldout=[each.heldout for each in own],
+                heldout_baseline=own[0].baseline if own else None,
             )
         if variant.pretrain:
             bert = variant.pretrain.bert_config
@@ -254,9 +257,9 @@ def _scale_facts(ablation, plan, statuses) -> results.Facts:
             results.Model(variant.name, checkpoint, variant.random_init, training, shape, repeats)
         )
     records = {
-        cell.name.removeprefix("records/"): statuses[cell.name].result
+        cell.name.removeprefix("records/"): to_json(made[cell.name])
         for cell in plan.cells
-        if cell.kind == "records" and statuses[cell.name].result
+        if cell.kind == "records" and cell.name in made
     }
     return results.Facts(models, ablation.corpus.description, records)
 
@@ -282,24 +285,24 @@ def _curves(ablation, runs) -> list[results.CurveResult]:
     return curves
 
 
-def _pretraining_curves(plan, statuses) -> list[results.LossCurve]:
+def _pretraining_curves(plan, made) -> list[results.LossCurve]:
     """Return the loss of every pre-training's first objective, on training and on held-out text."""
     curves = []
     for (name, seed), cell in plan.pretrains.items():
-        result = statuses[cell].result or {}
-        if curve := result.get("curve"):
-            loss = main_loss(result["baseline"] or result["heldout"])
+        result = made.get(cell)
+        if result and result.curve:
+            loss = main_loss(result.baseline or result.heldout)
             losses = (
-                [[p["step"], p[loss]] for p in curve if p["heldout"] == heldout]
+                [[p["step"], p[loss]] for p in result.curve if p["heldout"] == heldout]
                 for heldout in (False, True)
             )
             curves.append(results.LossCurve(name, seed, *losses))
     return curves
 
 
-def _wall_seconds(finished: list[dict]) -> float:
+def _wall_seconds(finished) -> float:
     """Return the seconds in which at least one cell was at work, without pauses between calls."""
-    spans = sorted((result["ended"] - result["seconds"], result["ended"]) for result in finished)
+    spans = sorted((result.ended - result.seconds, result.ended) for result in finished)
     total, end = 0.0, 0.0
     for first, last in spans:
         total += max(0.0, last - max(first, end))

@@ -1,27 +1,28 @@
 """Advice at the end of a fine-tuning that learnt little: its symptoms, and settings to try."""
 
+from experiments.training.folder.run_results import FinetuningResults
 from official_bert.common.errors import first_of
 
 _MOST_NAMED = 5
 _FEW_STEPS, _SMALL_BATCH = 50, 8
 
 
-def of(config, task, results: dict, analysis: dict) -> list[str]:
+def of(config, task, results: FinetuningResults, analysis: dict) -> list[str]:
     """Return the sentences of advice; none for a run that is better than guessing.
 
     Args:
       config: FinetuneConfig.
       task: of `get_task`.
-      results: of the run: "dev", "baseline", "main_metric".
+      results: of the run.
       analysis: what `Task.analysis` returned; its parts may be missing.
     """
     found = [*_guesses(results, task.baseline_is), *_never(analysis)]
-    trials = _trials(config, task, results.get("steps", _FEW_STEPS))
+    trials = _trials(config, task, results.steps)
     return [*found, f"try: {'; '.join(trials)}"] if found else []
 
 
-def _guesses(results: dict, baseline_is: str) -> list[str]:
-    name, dev, baseline = results["main_metric"], results["dev"], results["baseline"]
+def _guesses(results: FinetuningResults, baseline_is: str) -> list[str]:
+    name, dev, baseline = results.main_metric, results.dev, results.baseline
     # Balanced class weights give up accuracy for macro F1: one score above guessing is enough.
     known = [one for one in (name, "macro_f1") if one in dev and one in baseline]
     if name not in known or any(_is_above(dev[one], baseline[one]) for one in known):

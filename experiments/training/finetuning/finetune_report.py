@@ -2,18 +2,19 @@
 
 from data_prep.tasks.batches import sizes_of
 from experiments.training.finetuning import example_scores
+from experiments.training.folder.run_results import FinetuningResults
 from official_bert.common.files import make_folder, remove, write_text
 from official_bert.common.markdown import markdown_table, plain
 
 
-def markdown(results: dict, analysis: dict) -> str:
+def markdown(results: FinetuningResults, analysis: dict) -> str:
     """Return the text of a run's report.md.
 
     Args:
-      results: what results.json holds.
+      results: of the run.
       analysis: what `Task.analysis` returned; any of its parts may be missing.
     """
-    advice = "\n".join(f"- {line}" for line in results.get("advice", ()))
+    advice = "\n".join(f"- {line}" for line in results.advice)
     parts = [_scores(results), advice, _notes(results), *of_analysis(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -24,45 +25,44 @@ def of_analysis(analysis: dict) -> list[str]:
     return [table(analysis[name]) for name, table in tables.items() if analysis.get(name)]
 
 
-def scores(results: dict) -> list[tuple[str, str, str]]:
+def scores(results: FinetuningResults) -> list[tuple[str, str, str]]:
     """Return (name, score, score of the trivial baseline or "") of every score."""
-    baseline = results["baseline"]
+    baseline = results.baseline
     rows = [
         (metric, f"{value:.4f}", f"{baseline[metric]:.4f}" if metric in baseline else "")
-        for metric, value in results["dev"].items()
+        for metric, value in results.dev.items()
     ]
     for name in ("dev_before_tuning", "dev_mismatched", "test"):
-        rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
+        rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in getattr(results, name).items()]
     return rows
 
 
-def notes(results: dict) -> list[str]:
+def notes(results: FinetuningResults) -> list[str]:
     """List what was cut, left out or not predicted, a line a split."""
     lines = []
-    for split in ("train", "dev"):
-        counts = results.get(f"{split}_notes", {}).items()
-        counted = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts if count]
+    for split, counts in (("train", results.train_notes), ("dev", results.dev_notes)):
+        counted = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count]
         if counted:
             lines.append(f"{split}: {', '.join(counted)}")
-    if by := results.get("best_by"):
-        others = [name for name in results["dev"] if name != by]
+    if by := results.best_by:
+        others = [name for name in results.dev if name != by]
         instead = f"; --config.best_metric= names another ({', '.join(others)})" if others else ""
-        lines.append(f"weights: those of step {results['best_step']}, the best by {by}{instead}")
-    for split, why in results.get("splits_without_predictions", {}).items():
+        lines.append(f"weights: those of step {results.best_step}, the best by {by}{instead}")
+    for split, why in results.splits_without_predictions.items():
         lines.append(f"{split}: no predictions, {why}")
     return lines
 
 
-def _scores(results: dict) -> str:
-    title = f"# {results['task']}, {results['dev_examples']:,} dev examples"
-    scoring = f"\n\n{results['scoring']}." if results.get("scoring") else ""
+def _scores(results: FinetuningResults) -> str:
+    title = f"# {results.task}, {results.dev_examples:,} dev examples"
+    scoring = f"\n\n{results.scoring}." if results.scoring else ""
     return f"{title}\n\n{_table('score', 'dev', 'trivial baseline', rows=scores(results))}{scoring}"
 
 
-def _notes(results: dict) -> str:
+def _notes(results: FinetuningResults) -> str:
     lines = [
-        f"Trained on {results['train_examples']:,} examples, {results['steps']:,} steps; "
-        f"{results['train_seconds']:.0f} s."
+        f"Trained on {results.train_examples:,} examples, {results.steps:,} steps; "
+        f"{results.train_seconds:.0f} s."
     ]
     return "  \n".join([*lines, *(f"{line}." for line in map(plain, notes(results)))])
 
@@ -109,19 +109,24 @@ def _shown(value, longest=80) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def results_of(task, train, dev, scores) -> dict:
-    """Return the part of results.json that every fine-tuning has; `train`, `dev`: examples,
-    `scores`: of dev."""
-    return {
-        "task": task.name,
-        "dev": scores,
-        "main_metric": task.metrics[0],
-        **({"scoring": task.scoring} if task.scoring else {}),
-        "baseline": task.baseline(train, dev),
-        "train_examples": int(sizes_of(train).sum()),
-        "dev_examples": int(sizes_of(dev).sum()),
-        "files": {},
-    }
+def results_of(task, train, dev, scores, **others) -> FinetuningResults:
+    """Return the results of a fine-tuning.
+
+    Args:
+      train, dev: examples.
+      scores: of dev.
+      others: further fields.
+    """
+    return FinetuningResults(
+        task=task.name,
+        dev=scores,
+        main_metric=task.metrics[0],
+        scoring=task.scoring or "",
+        baseline=task.baseline(train, dev),
+        train_examples=int(sizes_of(train).sum()),
+        dev_examples=int(sizes_of(dev).sum()),
+        **others,
+    )
 
 
 def model_settings(config, task, results) -> dict:
@@ -131,26 +136,26 @@ def model_settings(config, task, results) -> dict:
         "labels": list(task.head.get("labels") or []),
         "max_seq_length": config.max_seq_length,
         "task": {"name": task.name, "options": task.settings()},
-        "fine_tuning": {name: results[name] for name in names},
+        "fine_tuning": {name: getattr(results, name) for name in names},
     }
 
 
 def write_dev(folder, task, examples, predictions, results):
-    """Write predictions, scores by example and analysis of dev; add the files to `results`.
+    """Write predictions, scores by example and analysis of dev.
 
     Args:
       folder: RunFolder.
       examples, predictions: of the dev split.
-      results: what results.json will hold.
+      results: of the run; gets the names of the files.
 
     Returns: what `Task.analysis` says of them.
     """
-    results["predictions_file"] = write_predictions(folder, task, "dev", predictions, results)
+    results.predictions_file = write_predictions(folder, task, "dev", predictions, results)
     example_scores.save(folder.path / "example_scores.npz", task, examples, predictions)
     analysis = task.analysis(examples, predictions)
     if analysis:
         folder.write_json("analysis.json", analysis)
-        results["files"]["analysis"] = str(folder.path / "analysis.json")
+        results.files["analysis"] = str(folder.path / "analysis.json")
     return analysis
 
 
@@ -160,11 +165,11 @@ def write_predictions(folder, task, split, predictions, results):
     remove(output)
     make_folder(output)
     path = str(task.write(output, predictions)[0])
-    results["files"][f"{split} predictions"] = path
+    results.files[f"{split} predictions"] = path
     return path
 
 
 def write_report(folder, results, analysis):
     """Write report.md and add it to `results`, which has all scores by now."""
     write_text(folder.path / "report.md", markdown(results, analysis), own=True)
-    results["files"]["report"] = str(folder.path / "report.md")
+    results.files["report"] = str(folder.path / "report.md")

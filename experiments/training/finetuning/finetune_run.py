@@ -12,7 +12,7 @@ from experiments.training.finetuning import advice, finetune_data, finetune_repo
 from experiments.training.finetuning.feature_tagger import FeatureTagger
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings import options
-from experiments.training.start import preflight, reuse_head
+from experiments.training.start import finetuning_preflight, reuse_head
 from experiments.training.start.class_weights import class_weights_of
 from experiments.training.start.examples import read_others
 from experiments.training.step import device_choices, loop, session
@@ -25,7 +25,7 @@ def run(source, config, folder, progress, task, examples):
     """Fine-tune, evaluate and save a model; return the results of `runs.finetune`.
 
     Args:
-      source, task, examples: of `preflight.finetuning`.
+      source, task, examples: of `finetuning_preflight.finetuning`.
       config: FinetuneConfig.
       folder: RunFolder.
       progress: show progress on stderr."""
@@ -33,7 +33,7 @@ def run(source, config, folder, progress, task, examples):
     strategy = strategies.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = source.finetuning_start(config, task, examples)
-    preflight.check_model(config, task, start.bert)
+    finetuning_preflight.check_model(config, task, start.bert)
     head = _head(config, start, task)
     hooks = options.run_hooks(config, start, head)
     kept = reuse_head.sentence(config.model, reuse_head.difference(start.head, head, config.bilstm))
@@ -61,33 +61,34 @@ def run(source, config, folder, progress, task, examples):
     is_tuned = predictions is not untuned
 
     scores = evaluator.scores(predictions) if is_tuned else scores_untuned
-    results = {
-        **finetune_report.results_of(task, train.examples, dev.examples, scores),
-        **({"dev_before_tuning": scores_untuned} if is_tuned else {}),
-        "head": kept,
-        "steps": num_steps,
-        **({"stopped_early_after": state.step} if state.step < num_steps else {}),
-        "best_step": trainer.step,
-        **({"best_by": best_by} if _keeps_best(config) else {}),
-        "train_notes": train.notes,
-        "dev_notes": dev.notes,
-        "trained_examples": state.examples,
-        "trained_tokens": state.tokens,
-        "train_seconds": round(state.seconds, 2),
-    }
+    results = finetune_report.results_of(
+        task,
+        train.examples,
+        dev.examples,
+        scores,
+        dev_before_tuning=scores_untuned if is_tuned else {},
+        head=kept,
+        steps=num_steps,
+        stopped_early_after=state.step if state.step < num_steps else None,
+        best_step=trainer.step,
+        best_by=best_by if _keeps_best(config) else "",
+        train_notes=train.notes,
+        dev_notes=dev.notes,
+        trained_examples=state.examples,
+        trained_tokens=state.tokens,
+        train_seconds=round(state.seconds, 2),
+        splits_without_predictions=missing,
+    )
     for one in hooks:
-        results |= one.finetuning_results(state, config)
+        results.more |= one.finetuning_results(state, config)
     if folder.write:
-        if missing:
-            results["splits_without_predictions"] = missing
         analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
-        if message := advice.of(config, task, results, analysis):
-            results["advice"] = message
+        results.advice = advice.of(config, task, results, analysis)
         _save_model(folder, config, start, task, trainer.model.kept(), hooks, results)
         for split in others:
             _score_or_predict(folder, task, split.name, evaluator_of(split), results)
         finetune_report.write_report(folder, results, analysis)
-    results["seconds"] = round(seconds_before + time.perf_counter() - started, 2)
+    results.seconds = round(seconds_before + time.perf_counter() - started, 2)
     results = folder.finish(results)
     if folder.write:
         Checkpoints(folder.checkpoints).remove_all()
@@ -192,12 +193,13 @@ def _save_model(folder, config, start, task, model, hooks, results):
     settings = finetune_report.model_settings(config, task, results)
     remove(folder.model)  # of a process that was killed here
     start.save(folder.model, model, settings)
-    results["files"]["model"] = str(folder.model)
+    results.files["model"] = str(folder.model)
 
 
 def _score_or_predict(folder, task, split, evaluator, results):
     if task.is_labelled(evaluator.examples):
-        predictions, results[split] = evaluator.evaluate(results["best_step"])
+        predictions, scores = evaluator.evaluate(results.best_step)
+        results.set_scores(split, scores)
     else:
         predictions = evaluator.predict()
     finetune_report.write_predictions(folder, task, split, predictions, results)

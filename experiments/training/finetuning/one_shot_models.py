@@ -59,34 +59,36 @@ class OneShotModel(initialization.ModelSource):
         train, dev = (
             examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
         )
+        others, missing = read_others(task, config, examples)
         answer, steps = self.learn(
             config, task, train, lambda steps: Progress(folder, 0, steps, progress)
         )
         train_seconds = time.perf_counter() - started
         predictions = answer(dev)
-        results = {
-            **finetune_report.results_of(task, train, dev, task.score(dev, predictions)),
-            "head": config.model,
-            "steps": steps,
-            "train_notes": task.notes.get("train", {}),
-            "dev_notes": task.notes.get("dev", {}),
-            "train_seconds": round(train_seconds, 2),
-        }
+        results = finetune_report.results_of(
+            task,
+            train,
+            dev,
+            task.score(dev, predictions),
+            head=config.model,
+            steps=steps,
+            train_notes=task.notes.get("train", {}),
+            dev_notes=task.notes.get("dev", {}),
+            train_seconds=round(train_seconds, 2),
+            splits_without_predictions=missing,
+        )
         analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
         if config.save_model and (save := getattr(answer, "save", None)):
             remove(folder.model)  # of a process that was killed here
             save(folder.model, finetune_report.model_settings(config, task, results))
-            results["files"]["model"] = str(folder.model)
-        others, missing = read_others(task, config, examples)
-        if missing:
-            results["splits_without_predictions"] = missing
+            results.files["model"] = str(folder.model)
         for split, asked in others.items():
             predictions = answer(asked)
             if task.is_labelled(asked):
-                results[split] = task.score(asked, predictions)
+                results.set_scores(split, task.score(asked, predictions))
             finetune_report.write_predictions(folder, task, split, predictions, results)
         finetune_report.write_report(folder, results, analysis)
-        results["seconds"] = round(time.perf_counter() - started, 2)
+        results.seconds = round(time.perf_counter() - started, 2)
         return folder.finish(results)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from data_prep.jobs import checked_json, commands, output_folder
 from experiments.training.folder import provenance
+from experiments.training.folder.dataclass_json import of_json, to_json
 from experiments.training.settings.config_values import differences, from_dict, result_dict, to_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
@@ -108,10 +109,11 @@ class RunFolder:
     def predictions(self):
         return self.path / "predictions"
 
-    def finished(self, check_model):
+    def finished(self, kind, check_model):
         """Return the results of a finished run, with full paths; None before the run has finished.
 
         Args:
+          kind: of `run_results`: the class of the results.
           check_model: function of the model's folder that raises UserError where it is damaged.
 
         Raises:
@@ -130,12 +132,15 @@ class RunFolder:
                 "--overwrite"
             )
         stored = checked_json.read(self._results, finite=False)
-        results = _with_paths(stored, lambda inside: str(self.path / inside))
-        _with_paths(results, lambda path: self._check_there(path, check_model))
-        return results
+        found = _with_paths(stored, lambda inside: str(self.path / inside))
+        _with_paths(found, lambda path: self._check_there(path, check_model))
+        return of_json(kind, found, str(self._results))
 
     def finish(self, results):
-        """Write results.json, with paths relative to the folder and "ended" (seconds since 1970).
+        """Write results.json, with paths relative to the folder and the time of now.
+
+        Args:
+          results: of a class of `run_results`.
 
         Returns: the results.
 
@@ -144,8 +149,8 @@ class RunFolder:
         """
         if self.write and self._inputs:
             self._inputs.check()
-        results["ended"] = round(time.time(), 2)
-        self.write_json(RESULTS, _with_paths(results, self._inside))
+        results.ended = round(time.time(), 2)
+        self.write_json(RESULTS, _with_paths(to_json(results), self._inside))
         return results
 
     def write_json(self, name, value):
@@ -244,7 +249,7 @@ def read_config(folder, kind, otherwise):
 
 
 def _with_paths(results, change):
-    """Return the results with `change` applied to every path."""
+    """Return the JSON values of results with `change` applied to every path."""
     named = ("model", "predictions_file")
     found = {name: change(value) if name in named else value for name, value in results.items()}
     if "files" in results:

@@ -5,6 +5,7 @@ import time
 import numpy as np
 
 from data_prep.jobs import commands
+from experiments.training.folder.run_results import PretrainingResults
 from experiments.training.pretraining import expectation, heldout
 from experiments.training.pretraining.pretrain_batches import PretrainingBatches
 from experiments.training.settings.options import run_hooks
@@ -88,28 +89,28 @@ def run(source, config, folder, progress, records, began=None):
     save_model(folder.model)
     last = config.phases[-1]
     both_sides = start.bert.attention_direction == "bidirectional"
-    results = {
-        "steps": state.step,
-        "examples": state.examples,
-        "tokens": state.tokens,
-        "train_seconds": round(state.seconds, 2),
-        "heldout": metrics,
-        "baseline": heldout.unigram_baseline(
+    results = PretrainingResults(
+        steps=state.step,
+        examples=state.examples,
+        tokens=state.tokens,
+        train_seconds=round(state.seconds, 2),
+        heldout=metrics,
+        baseline=heldout.unigram_baseline(
             objectives[0],
             last.records,
             last.heldout_records,
             start.bert.vocab_size,
             every_token=not both_sides,
         ),
-        "curve": heldout.learning_curve(folder.path / "metrics.jsonl"),
-        "best_step": state.best_step,
-        "parameters": int(sum(np.prod(v.shape) for v in trainer.model.trainable_variables)),
-        "records": batches.description(),
-        "model": str(folder.model),
-        "seconds": round(seconds_before + time.perf_counter() - started, 2),
-    }
+        curve=heldout.learning_curve(folder.path / "metrics.jsonl"),
+        best_step=state.best_step,
+        parameters=int(sum(np.prod(v.shape) for v in trainer.model.trainable_variables)),
+        records=batches.description(),
+        model=str(folder.model),
+        seconds=round(seconds_before + time.perf_counter() - started, 2),
+    )
     for one in hooks:
-        results |= one.pretraining_results(batches)
+        results.more |= one.pretraining_results(batches)
     return folder.finish(results)
 
 

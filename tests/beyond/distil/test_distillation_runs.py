@@ -18,7 +18,7 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.pretraining import heldout, pretrain_run
 from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.training.settings.options import replaced
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight, preflight
 from experiments.training.step import evaluation
 from official_bert import BertPretrainer
 from official_bert.checkpoints import model_folder
@@ -33,7 +33,7 @@ def teacher(data, tmp_path_factory):
     """Return the model folder of a two-layer teacher."""
     workdir = tmp_path_factory.mktemp("teacher")
     config = tiny_runs.short_config(data, bert=tiny_runs.bert(num_hidden_layers=2))
-    return pretrain.run(config, workdir, progress=False)["model"]
+    return pretrain.run(config, workdir, progress=False).model
 
 
 def students_config(data, teacher, **fields):
@@ -50,18 +50,18 @@ def student(data, teacher, tmp_path_factory):
 
 def test_what_a_student_leaves(student, teacher, data):
     workdir, results = student
-    held = results["heldout"]
+    held = results.heldout
     assert list(held)[:2] == ["masked_lm_loss", "masked_lm_perplexity"]
     assert {"soft_target_loss", "teacher_agreement", "cosine_loss"} <= set(held)
     loaded = model_folder.load(workdir / "model")
     assert [one.to_spec() for one in loaded.model.objectives] == [DISTILBERT[0]]
     arrays, _ = Checkpoints(workdir / "checkpoints").load(8)
     total = sum(array.size for name, array in arrays.items() if "adamw" not in name)
-    assert results["parameters"] <= total < results["parameters"] + 20  # and means, no teacher
+    assert results.parameters <= total < results.parameters + 20  # and means, no teacher
     bert, rows = model_folder.load(teacher).config, 8 * 8
     tokens = rows * tiny_runs.LENGTH
     expected = bert.encoder_flops(rows, tiny_runs.LENGTH) + bert.head_flops(tokens)
-    assert results["teacher"]["flops"] == expected
+    assert results.more["teacher"]["flops"] == expected
     measured = evaluate.run(str(workdir / "model"), str(data / "records"), max_examples=16)
     assert set(measured) == {"examples", "masked_lm_loss", "masked_lm_perplexity",
                              "masked_lm_accuracy"}  # fmt: skip
@@ -81,7 +81,7 @@ def test_a_run_that_died_goes_on_to_the_same_bits(data, teacher, student, tmp_pa
         pretrain.run(config, tmp_path, progress=False)
     monkeypatch.undo()
     assert Checkpoints(tmp_path / "checkpoints").steps() == [4]
-    assert pretrain.run(config, tmp_path, progress=False)["heldout"] == student[1]["heldout"]
+    assert pretrain.run(config, tmp_path, progress=False).heldout == student[1].heldout
     runs = [Checkpoints(path / "checkpoints").load(8)[0] for path in (tmp_path, student[0])]
     for name, array in runs[0].items():
         assert array.tobytes() == runs[1][name].tobytes(), name
@@ -96,7 +96,7 @@ def test_another_teacher_is_another_step(data, teacher, student, tmp_path):
     model_folder.save(tmp_path / "other", other, known.tokenizer)
     config = students_config(data, str(tmp_path / "other"))
     results = pretrain.run(config, tmp_path / "run", progress=False)
-    assert results["teacher"]["digest"] != student[1]["teacher"]["digest"]
+    assert results.more["teacher"]["digest"] != student[1].more["teacher"]["digest"]
     encoder = model_folder.load(tmp_path / "run" / "model").encoder
     model = BertPretrainer(encoder, taught(["cosine_states"], Teacher(other)))
     found = heldout.measure(
@@ -106,7 +106,7 @@ def test_another_teacher_is_another_step(data, teacher, student, tmp_path):
         16,
         config.max_heldout_examples,
     )
-    assert found["cosine_loss"] == pytest.approx(results["heldout"]["cosine_loss"], rel=1e-4)
+    assert found["cosine_loss"] == pytest.approx(results.heldout["cosine_loss"], rel=1e-4)
 
 
 def test_tinybert_leaves_an_encoder(data, teacher, tmp_path):
@@ -115,7 +115,7 @@ def test_tinybert_leaves_an_encoder(data, teacher, tmp_path):
         data, 4, bert=narrow, objectives=("transformer_layers",), teacher=teacher
     )
     results = pretrain.run(config, tmp_path, progress=False)
-    assert list(results["heldout"]) == ["attention_loss", "states_loss"]
+    assert list(results.heldout) == ["attention_loss", "states_loss"]
     loaded = model_folder.load(tmp_path / "model")
     assert loaded.head == "none" and loaded.config == narrow
 
@@ -126,17 +126,17 @@ def test_fine_tuning_with_a_teacher(teacher, student, tmp_path):
         task="text_classification", data_dir=str(texts), model=teacher, max_seq_length=16,
         train_batch_size=16, learning_rate=1e-2, num_train_epochs=2.0, dropout=0.0,
     )  # fmt: skip
-    taught = finetune.run(config, tmp_path / "teacher", progress=False)["files"]["model"]
+    taught = finetune.run(config, tmp_path / "teacher", progress=False).files["model"]
     pupil = str(student[0] / "model")
     config = replaced(config, model=pupil, teacher=taught, teacher_weight=1.0)
     results = finetune.run(config, tmp_path / "student", progress=False)
-    assert results["teacher"]["flops"] > 0 and results["dev"]["accuracy"] > 0.5
+    assert results.more["teacher"]["flops"] > 0 and results.dev["accuracy"] > 0.5
     lines = [json.loads(x) for x in (tmp_path / "student" / "metrics.jsonl").open()]
     assert any("soft_loss" in line for line in lines)
-    loaded = model_folder.load(results["files"]["model"])
+    loaded = model_folder.load(results.files["model"])
     assert loaded.head == "classification" and loaded.config.type_vocab_size == 0
     with pytest.raises(UserError, match="must be fine-tuned for this task first: the model has"):
-        preflight.finetuning(replaced(config, teacher=teacher))
+        finetuning_preflight.finetuning(replaced(config, teacher=teacher))
 
 
 @pytest.mark.parametrize(

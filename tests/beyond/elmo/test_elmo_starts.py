@@ -42,7 +42,7 @@ def config(tmp_path, data_dir, monkeypatch):
 @pytest.mark.slow
 def test_features_of_elmo(config, tmp_path):
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert results["dev"]["f1"] > 0.9
+    assert results.dev["f1"] > 0.9
     assert len(list((tmp_path / "cache" / "hidden_states").glob("*/layer-*.npy"))) == 6
     with pytest.raises(UserError, match="set --config.features=elmo"):
         finetune.run(replaced(config, features=""), tmp_path / "x", progress=False)
@@ -61,7 +61,7 @@ def test_in_place_of_word_vectors(config, tmp_path):
     texts = [text for example in task.examples("train") for text in task.texts(example)]
     assert start.tokenizer.unk_id not in {i for text in texts for i in start.tokenizer.encode(text)}
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert results["steps"] == 5
+    assert results.steps == 5
     losses = tiny_runs.logged(tmp_path / "run", "loss")
     assert losses[-1] < 0.8
 
@@ -81,11 +81,11 @@ def test_pre_trained_on_records(data, tmp_path):
     assert from_dict(type(config), json.loads(json.dumps(to_dict(config)))) == config
     results = pretrain.run(config, tmp_path / "run", progress=False)
     losses = tiny_runs.logged(tmp_path / "run", "masked_lm_loss")
-    assert losses[-1] < losses[0] and results["heldout"]["masked_lm_loss"] < np.log(vocab_size)
-    loaded = load_elmo(results["model"])
+    assert losses[-1] < losses[0] and results.heldout["masked_lm_loss"] < np.log(vocab_size)
+    loaded = load_elmo(results.model)
     softmax = vocab_size * (8 + 1)
     assert loaded.config == replaced(elmo, vocab_size=0, lower_case=True)
-    assert results["parameters"] == loaded.count_params() + softmax
+    assert results.parameters == loaded.count_params() + softmax
     for wrong, message in (
         ({"objectives": ("masked_lm",)}, "objectives: those of an ELMo"),
         ({"teacher": "x"}, "teacher is not for an ELMo"),

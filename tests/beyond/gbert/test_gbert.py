@@ -17,7 +17,7 @@ from experiments.beyond.gbert.task import Patient, begins_unseen, set_scores
 from experiments.tables.planning.plan import plan
 from experiments.training.finetuning.one_shot_models import take_steps
 from experiments.training.settings.config_files import load_config
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight
 from official_bert.common.errors import UserError
 
 
@@ -203,23 +203,23 @@ def config(patients):
 def test_runs(config, tmp_path, name):
     config = dataclasses.replace(config, model=name)
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert {*results["dev"]} >= {"f1", "jaccard", "pr_auc"} and results["head"] == name
+    assert {*results.dev} >= {"f1", "jaccard", "pr_auc"} and results.head == name
     several = [p for p in get_task("visits", config.data_dir).examples("train") if p.visits[1:]]
-    assert results["steps"] == len(several) // 8
+    assert results.steps == len(several) // 8
     with open(tmp_path / "run" / "metrics.jsonl") as file:
         lines = [json.loads(line) for line in file]
     logged = {key for line in lines for key in line if key.endswith("loss")}
     assert logged == {"loss", *["pretraining_loss"] * gbert.NAMES[name][1]}
-    with open(results["predictions_file"]) as file:
+    with open(results.predictions_file) as file:
         rows = [json.loads(line) for line in file]
     assert len(rows) == 12 and all(0 <= p <= 1 for p in rows[0]["visits"][0]["probabilities"])
     with pytest.raises(UserError, match="visits has codes, no texts: it is for --config.model=g"):
         bert = dataclasses.replace(config, model="tiny-wikipedia")
         finetune.run(bert, tmp_path / "other", progress=False)
     with pytest.raises(UserError, match="reads visits; sst2 is classification"):
-        preflight.finetuning(dataclasses.replace(config, task="sst2"))
+        finetuning_preflight.finetuning(dataclasses.replace(config, task="sst2"))
     with pytest.raises(UserError, match=r"num_train_epochs=0\.4: G-BERT's epochs are whole"):
-        preflight.finetuning(dataclasses.replace(config, num_train_epochs=0.4))
+        finetuning_preflight.finetuning(dataclasses.replace(config, num_train_epochs=0.4))
 
 
 def test_sets_of_visits(config):
@@ -307,7 +307,7 @@ def test_test_is_scored_and_a_changed_ontology_is_other_data(config, tmp_path):
         config, model="gbert-last-visit", data_dir=str(data), predict_test=True
     )
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert {*results["test"]} >= {"f1", "jaccard", "pr_auc"}
+    assert {*results.test} >= {"f1", "jaccard", "pr_auc"}
     assert not get_task("visits").is_labelled([Patient("1", ((("d",), ("m",)), (("e",), ())))])
     with open(data / "ontology.tsv", "a") as file:
         file.write("new\troot\n")
@@ -328,7 +328,7 @@ def test_a_run_that_died_logs_each_step_once(config, tmp_path, monkeypatch):
     monkeypatch.setattr(baselines.VisitBaseline, "learn", learn)
     with pytest.raises(KeyboardInterrupt):
         finetune.run(config, tmp_path / "run", progress=False)
-    assert finetune.run(config, tmp_path / "run", progress=False)["dev"]["f1"] > 0
+    assert finetune.run(config, tmp_path / "run", progress=False).dev["f1"] > 0
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2]
 
@@ -336,7 +336,7 @@ def test_a_run_that_died_logs_each_step_once(config, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["gbert-last-visit", "gbert-linear-categories"])
 def test_a_baseline_runs_without_steps(config, tmp_path, name):
     results = finetune.run(dataclasses.replace(config, model=name), tmp_path, progress=False)
-    assert results["steps"] == 0 and results["dev"]["f1"] > results["baseline"]["f1"]
+    assert results.steps == 0 and results.dev["f1"] > results.baseline["f1"]
 
 
 def test_a_table_of_eight_rows(patients):

@@ -9,7 +9,7 @@ from experiments.beyond.gpt import recipe as gpt
 from experiments.beyond.gpt.options import GptOptions
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced, value_of
-from experiments.training.start import initial_state, preflight
+from experiments.training.start import finetuning_preflight, initial_state
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 
@@ -19,8 +19,8 @@ def pretrained(data, tmp_path_factory):
     """Return the model folder of eight steps of GPT."""
     config = gpt.gpt(tiny_runs.short_config(data))
     results = pretrain.run(config, tmp_path_factory.mktemp("gpt"), progress=False)
-    assert list(results["heldout"])[0] == "masked_lm_loss"
-    return results["model"]
+    assert list(results.heldout)[0] == "masked_lm_loss"
+    return results.model
 
 
 def config_of(pretrained, texts):
@@ -39,9 +39,9 @@ def test_fine_tuning(pretrained, tmp_path):
     assert losses[-1] < losses[0]
     label, total = (tiny_runs.logged(tmp_path / "run", x)[-1] for x in ("label_loss", "loss"))
     np.testing.assert_allclose(total, label + 0.5 * losses[-1], rtol=1e-4)
-    loaded = model_folder.load(results["files"]["model"])
+    loaded = model_folder.load(results.files["model"])
     assert loaded.head == "classification" and not loaded.config.embedding_norm
-    assert loaded.model.concat_pooling and results["head"].startswith("head: new")
+    assert loaded.model.concat_pooling and results.head.startswith("head: new")
     assert not any("masked_lm" in variable.path for variable in loaded.model.weights)
 
 
@@ -84,7 +84,7 @@ def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
     config = replaced(config_of(pretrained, texts), **fields)
     with pytest.raises(UserError, match=message):
         bert = initial_state.BertSource().finetuning_start(config, None, {}).bert
-        preflight.check_model(config, preflight._task(config), bert)
+        finetuning_preflight.check_model(config, finetuning_preflight._task(config), bert)
 
 
 def test_figure_5_may_have_a_curve_of_gpt():
@@ -111,7 +111,7 @@ def test_configurations():
     bert = tiny_runs.bert()
     config = replaced(load_config("gpt"), bert=bert, max_seq_length=16)
     with pytest.raises(UserError, match="read left to right; this one's direction is bidirect"):
-        preflight.check_model(config, _Classification, bert)
+        finetuning_preflight.check_model(config, _Classification, bert)
 
 
 class _Classification:

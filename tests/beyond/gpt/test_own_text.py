@@ -195,7 +195,7 @@ def test_from_text_to_transformers_and_back(tmp_path):
         load_config("gpt2:continue"), init_from=str(folder), num_warmup_steps=1, learning_rate=1e-2,
         phases=(Phase(records=records, max_seq_length=32, num_train_steps=6),), train_batch_size=4,
     )  # fmt: skip
-    model = ob.load(pretrain.run(config, tmp_path / "run", progress=False)["model"])
+    model = ob.load(pretrain.run(config, tmp_path / "run", progress=False).model)
 
     huggingface.export_huggingface(tmp_path / "back", model.model, model.tokenizer)
     again = theirs.GPT2LMHeadModel.from_pretrained(tmp_path / "back").eval()

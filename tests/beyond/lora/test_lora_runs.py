@@ -21,7 +21,7 @@ def config(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lora")
     pretrained = pretrain.run(tiny_runs.short_config(data), folder / "pretrained", progress=False)
     return replaced(
-        FinetuneConfig(), task="text_classification", model=pretrained["model"],
+        FinetuneConfig(), task="text_classification", model=pretrained.model,
         data_dir=str(tiny_runs.write_labelled_texts(folder)), max_seq_length=16,
         train_batch_size=16, num_train_epochs=2.0, learning_rate=1e-2, log_every=1, save_every=6,
         lora_rank=2, lora_alpha=4.0,
@@ -43,7 +43,7 @@ def test_the_model_folder_is_a_plain_one(config, whole):
     workdir, results = whole
     losses = tiny_runs.logged(workdir, "loss")
     assert losses[-1] < losses[0]
-    before, after = arrays(config.model), arrays(results["files"]["model"])
+    before, after = arrays(config.model), arrays(results.files["model"])
     assert list(before) == list(after)
     changed = {name for name in before if (before[name] != after[name]).any()}
     kernels = {name for name in before if "/layer_0/" in name and name.endswith("/kernel")}
@@ -57,11 +57,11 @@ def test_the_model_folder_is_a_plain_one(config, whole):
 def test_the_model_folder_answers_as_the_run_did(config, whole, tmp_path):
     workdir, results = whole
     again = replaced(
-        config, model=results["files"]["model"], num_train_epochs=1e-9, learning_rate=1e-30,
+        config, model=results.files["model"], num_train_epochs=1e-9, learning_rate=1e-30,
         lora_rank=0, lora_alpha=0.0,
     )  # fmt: skip
     found = finetune.run(again, tmp_path / "again", progress=False)
-    assert found["dev"] == pytest.approx(results["dev"], rel=1e-4)
+    assert found.dev == pytest.approx(results.dev, rel=1e-4)
 
 
 class Stopped(Exception):
@@ -83,7 +83,7 @@ def test_a_run_goes_on_to_the_same_bits(config, whole, tmp_path, monkeypatch):
             finetune.run(config, tmp_path / "run", progress=False)
     found = finetune.run(config, tmp_path / "run", progress=False)
     assert tiny_runs.logged(tmp_path / "run", "loss") == tiny_runs.logged(workdir, "loss")
-    ours, theirs = arrays(found["files"]["model"]), arrays(results["files"]["model"])
+    ours, theirs = arrays(found.files["model"]), arrays(results.files["model"])
     for name, array in theirs.items():
         np.testing.assert_array_equal(ours[name], array)
 
@@ -102,7 +102,7 @@ def test_features_are_not_updated(config):
 
 def test_an_adapter_gives_the_model_again(config, whole, tmp_path):
     workdir, results = whole
-    folder, model = tmp_path / "adapter", results["files"]["model"]
+    folder, model = tmp_path / "adapter", results.files["model"]
     told = adapter.run(base=config.model, model=model, output=str(folder))
     assert "rank 2" in told and {p.name for p in folder.iterdir()} == {
         "adapter_config.json", "adapter_model.safetensors", "model.json",

@@ -70,12 +70,12 @@ def test_learnt_vocabularies_have_robertas_layout(data):
 
 def test_pretraining_and_evaluation(pretrained, data):
     workdir, results = pretrained
-    assert results["steps"] == 4 and "next_sentence_accuracy" not in results["heldout"]
+    assert results.steps == 4 and "next_sentence_accuracy" not in results.heldout
     loaded = official_bert.load(workdir / "model")
     assert loaded.tokenizer.vocab_size == loaded.config.vocab_size
     assert loaded.config.type_vocab_size == 1 and loaded.config.layer_norm_eps == 1e-5
     found = evaluate.run(str(workdir / "model"), str(data / "single"), max_examples=16)
-    assert found["masked_lm_loss"] == pytest.approx(results["heldout"]["masked_lm_loss"], rel=0.1)
+    assert found["masked_lm_loss"] == pytest.approx(results.heldout["masked_lm_loss"], rel=0.1)
     answer = loaded.fill_mask("the old <mask> sees the sun.", top_k=2)
     assert len(answer["masks"][0]) == 2 and "<mask>" not in answer["text"]
 
@@ -112,7 +112,7 @@ def test_finetuning_and_prediction(pretrained, tmp_path):
         task="text_classification", data_dir=str(texts), model=str(pretrained[0] / "model"),
         max_seq_length=24, train_batch_size=16, num_train_epochs=0.5, dropout=0.0,
     )  # fmt: skip
-    assert finetune.run(config, tmp_path / "run", progress=False)["steps"] == 5
+    assert finetune.run(config, tmp_path / "run", progress=False).steps == 5
     (tmp_path / "in.txt").write_text("the cat sees one house\n\nred\n", encoding="utf-8")
     model, output = str(tmp_path / "run" / "model"), tmp_path / "out.jsonl"
     predict.run(model, str(tmp_path / "in.txt"), str(output), progress=False)

@@ -13,7 +13,7 @@ from experiments.beyond.sentence_vectors import compare_texts
 from experiments.beyond.sentence_vectors.model import SentenceEncoder
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight
 from official_bert.common.errors import UserError
 
 COLOURS, THINGS = ("red", "green", "blue", "white"), ("house", "dog", "tree", "river")
@@ -52,12 +52,12 @@ def trained(texts, tmp_path_factory):
 def test_in_batch_negatives_find_the_answers(trained, texts, tmp_path):
     results, folder = trained
     before = compare_texts.run("tiny-wikipedia", str(texts / "dev.tsv"))
-    assert results["dev"]["mrr"] > before["scores"]["mrr"]
-    assert before["tfidf"] == pytest.approx(results["baseline"]) and before["rows"] == 16
+    assert results.dev["mrr"] > before["scores"]["mrr"]
+    assert before["tfidf"] == pytest.approx(results.baseline) and before["rows"] == 16
     after = compare_texts.run(str(folder), str(texts / "dev.tsv"))
-    assert after["scores"] == pytest.approx(results["dev"], abs=1e-6)
+    assert after["scores"] == pytest.approx(results.dev, abs=1e-6)
     scores, _ = evaluate.on_task(str(folder), str(texts))
-    assert scores == pytest.approx(results["dev"], abs=1e-6)
+    assert scores == pytest.approx(results.dev, abs=1e-6)
     (tmp_path / "asked.tsv").write_text("anchor\tpositive\nwho has a dog\tours\n")
     predict.run(str(folder), str(tmp_path / "asked.tsv"), str(tmp_path / "out.tsv"), progress=False)
     header, row = (tmp_path / "out.tsv").read_text().splitlines()
@@ -73,7 +73,7 @@ def test_other_objectives_go_on_from_its_model(trained, texts, tmp_path):
     config = config_of(texts, model=str(folder), task_options=options)
     results = finetune.run(config, tmp_path / "cosine", progress=False)
     losses = tiny_runs.logged(tmp_path / "cosine", "cosine_loss")
-    assert losses[-1] < losses[0] and set(results["dev"]) == {"spearman", "pearson"}
+    assert losses[-1] < losses[0] and set(results.dev) == {"spearman", "pearson"}
     options = {"train_file": "alone.txt", "dev_file": "scored.tsv"}
     config = config_of(texts, dropout=0.1, pooling="cls", task_options=options)
     finetune.run(config, tmp_path / "simcse", progress=False)
@@ -88,7 +88,7 @@ def test_the_pooling_of_a_folder_of_sentence_transformers_is_kept(trained, texts
     ob.save(tmp_path / "own", loaded.encoder, loaded.tokenizer, {"embedding": settings})
     convert.convert(str(tmp_path / "own"), str(tmp_path / "theirs"), target="huggingface")
     config = config_of(texts, model=str(tmp_path / "theirs"))
-    source, (task, examples), _ = preflight.finetuning(config)
+    source, (task, examples), _ = finetuning_preflight.finetuning(config)
     start = source.finetuning_start(config, task, examples)
     model = start.model(config, task.head_on(start.head, config), seed=0)
     ob.save(tmp_path / "again", model, start.tokenizer)
@@ -111,14 +111,14 @@ def test_the_pooling_of_a_folder_of_sentence_transformers_is_kept(trained, texts
 )
 def test_what_is_refused_before_it_begins(texts, fields, message):
     with pytest.raises(UserError, match=message):
-        preflight.finetuning(config_of(texts, **fields))
+        finetuning_preflight.finetuning(config_of(texts, **fields))
 
 
 def test_its_options_are_for_this_task(tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = config_of(texts, task="text_classification", task_options={}, pooling="cls")
     with pytest.raises(UserError, match="--config.pooling is for sentence_vectors"):
-        preflight.finetuning(config)
+        finetuning_preflight.finetuning(config)
 
 
 @pytest.mark.parity

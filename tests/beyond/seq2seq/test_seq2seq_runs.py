@@ -9,7 +9,7 @@ from experiments import evaluate, finetune, predict
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import initial_state, preflight
+from experiments.training.start import finetuning_preflight, initial_state
 from official_bert.checkpoints import model_folder, model_settings
 from official_bert.common.errors import UserError
 
@@ -40,14 +40,14 @@ def config_of(pairs, **fields):
 def test_fine_tuning_scores_and_answers(pairs, tmp_path):
     results = finetune.run(config_of(pairs), tmp_path / "run", progress=False)
     losses = tiny_runs.logged(tmp_path / "run", "label_loss")
-    assert losses[-1] < losses[0] and set(results["dev"]) == set(results["baseline"])
-    assert results["baseline"]["bleu"] == pytest.approx(1), "the source is the answer here"
-    model = results["files"]["model"]
+    assert losses[-1] < losses[0] and set(results.dev) == set(results.baseline)
+    assert results.baseline["bleu"] == pytest.approx(1), "the source is the answer here"
+    model = results.files["model"]
     settings = model_settings.read_settings(model)
     told = {name: settings[name] for name in ("head", "decoder", "longest", "beams")}
     assert told == {"head": "text", "decoder": "separate", "longest": 7, "beams": 2}
     scores, _ = evaluate.on_task(model, str(pairs))
-    assert scores == pytest.approx(results["dev"], abs=1e-6)
+    assert scores == pytest.approx(results.dev, abs=1e-6)
     (tmp_path / "asked.tsv").write_text("source\none two\n\nthree four\n")
     predict.run(model, str(tmp_path / "asked.tsv"), str(tmp_path / "answers.jsonl"), progress=False)
     rows = list(map(json.loads, (tmp_path / "answers.jsonl").read_text().splitlines()))
@@ -93,14 +93,14 @@ def test_a_checkpoint_in_both(pairs):
 )
 def test_what_is_refused_before_it_begins(pairs, fields, message):
     with pytest.raises(UserError, match=message):
-        preflight.finetuning(replaced(config_of(pairs), **fields))
+        finetuning_preflight.finetuning(replaced(config_of(pairs), **fields))
 
 
 def test_decoders_are_for_this_task(tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = config_of(texts, task="text_classification", task_options={}, decoder="shared")
     with pytest.raises(UserError, match="--config.decoder=shared is for text_to_text"):
-        preflight.finetuning(config)
+        finetuning_preflight.finetuning(config)
 
 
 @pytest.mark.parametrize(

@@ -212,4 +212,4 @@ def test_a_baseline_runs(tmp_path):
         task="text_to_text", model="nearest-source", data_dir=str(tmp_path), save_model=False
     )
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert results["dev"]["rouge_1"] == 1 and results["steps"] == 0
+    assert results.dev["rouge_1"] == 1 and results.steps == 0

@@ -66,10 +66,10 @@ def check_folder(config, results):
     """Compare the answers of a run's model folder with the run's own."""
     task = get_task(config.task, config.data_dir, **config.task_options)
     examples = task.examples("dev")
-    model = official_bert.load(results["files"]["model"])
+    model = official_bert.load(results.files["model"])
     columns = [list(column) for column in zip(*map(task.texts, examples), strict=True)]
-    found = Predictor(results["files"]["model"]).predict(examples)[0]
-    assert task.score(examples, found) == pytest.approx(results["dev"])
+    found = Predictor(results.files["model"]).predict(examples)[0]
+    assert task.score(examples, found) == pytest.approx(results.dev)
     for asked, answer in zip(model.predict(*columns), found, strict=True):
         if "probabilities" in asked:
             asked["probabilities"] = list(asked["probabilities"].values())
@@ -83,12 +83,12 @@ def check_folder(config, results):
     with pytest.raises(UserError, match="the model reads (one text|two texts) a row"):
         model.predict(*[["a"]] * (3 - len(columns)))
     with pytest.raises(UserError, match="is not a network of tokens"):
-        model_folder.peek(results["files"]["model"])
+        model_folder.peek(results.files["model"])
 
 
 def test_a_folder_whose_parts_do_not_fit(tmp_path):
     results = runs.finetune(config(tmp_path), tmp_path / "run", progress=False)
-    folder = Path(results["files"]["model"])
+    folder = Path(results.files["model"])
     settings = json.loads((folder / "model.json").read_text())
     del settings["checksums"]
     (folder / "model.json").write_text(json.dumps({**settings, "labels": ["one"]}))
@@ -104,18 +104,18 @@ def test_a_folder_whose_parts_do_not_fit(tmp_path):
 )  # fmt: skip
 def test_words_that_tell_are_learnt(tmp_path, problem, metric, least):
     results = runs.finetune(config(tmp_path, problem), tmp_path / "run", progress=False)
-    assert results["main_metric"] == metric
-    assert least <= results["dev"][metric] > results["baseline"][metric] + 0.1
-    assert results["train_examples"] + results["dev_examples"] == 300
+    assert results.main_metric == metric
+    assert least <= results.dev[metric] > results.baseline[metric] + 0.1
+    assert results.train_examples + results.dev_examples == 300
     kept = json.loads((tmp_path / "run" / "results.json").read_text())
-    assert kept["dev"] == results["dev"]
+    assert kept["dev"] == results.dev
     for name in ("dev predictions", "report", "analysis"):
         assert (tmp_path / "run" / kept["files"][name]).is_file()
     assert (tmp_path / "run" / "example_scores.npz").is_file()
     check_folder(config(tmp_path, problem), results)
     # A finished run is not run again.
     again = runs.finetune(config(tmp_path, problem), tmp_path / "run", progress=False)
-    assert again["seconds"] == kept["seconds"]
+    assert again.seconds == kept["seconds"]
 
 
 def test_a_class_without_examples_is_never_the_answer(tmp_path):

@@ -17,7 +17,7 @@ from experiments.tables.planning.plan import plan
 from experiments.training.finetuning import example_scores
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
@@ -176,9 +176,9 @@ def config(few):
 def test_runs(config, tmp_path, name):
     config = replaced(config, model=name)
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert set(results["dev"]) == set(get_task("videos").metrics) and results["head"] == name
-    assert results["steps"] == 160 // 16
-    with open(results["predictions_file"]) as file:
+    assert set(results.dev) == set(get_task("videos").metrics) and results.head == name
+    assert results.steps == 160 // 16
+    with open(results.predictions_file) as file:
         rows = [json.loads(line) for line in file]
     assert len(rows) == 72 and set(rows[0]["verb"]) < set(made_videos.VERBS)
     answers = {(*row["verb"], *row["noun"]) for row in rows}
@@ -187,20 +187,20 @@ def test_runs(config, tmp_path, name):
         json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     ]
     assert [line["step"] for line in log] == [4, 8, 10] and log[0]["alignment_loss"] > 0
-    assert results["train_notes"] == {"segments too long for a row, cut": 0}
-    assert results["dev_notes"] == {"words that are no piece, never the answer": 0}
+    assert results.train_notes == {"segments too long for a row, cut": 0}
+    assert results.dev_notes == {"words that are no piece, never the answer": 0}
     with pytest.raises(UserError, match="max_seq_length=20: the question has 10 pieces.*23"):
         short = replaced(config, max_seq_length=20)
         finetune.run(short, tmp_path / "short", progress=False)
     with pytest.raises(UserError, match="reads videos; sst2 is classification"):
-        preflight.finetuning(replaced(config, task="sst2", task_options={}))
+        finetuning_preflight.finetuning(replaced(config, task="sst2", task_options={}))
 
 
 def test_fields_that_it_does_not_read_are_refused(config):
     for fields in ({"norm_first": True}, {"embedding_size": 8}):
         bert = config.bert_config.replaced(**fields)
         with pytest.raises(UserError, match=f"videobert has a BERT's parts and no {[*fields][0]}"):
-            preflight.finetuning(replaced(config, model="videobert", bert=bert))
+            finetuning_preflight.finetuning(replaced(config, model="videobert", bert=bert))
 
 
 @pytest.mark.slow
@@ -208,11 +208,11 @@ def test_begins_as_a_trained_bert(config, few, tmp_path, monkeypatch):
     """Its weights and sizes, if its vocabulary is the videos'."""
     config = replaced(config, model="videobert", init_from="tiny-wikipedia")
     with pytest.raises(UserError, match=r"vocab\.txt is not the vocabulary of .*tiny-wikipedia"):
-        preflight.finetuning(config)
+        finetuning_preflight.finetuning(config)
     with pytest.raises(UserError, match="init_from is not for --config.model="):
-        preflight.finetuning(replaced(config, model="tiny-wikipedia"))
+        finetuning_preflight.finetuning(replaced(config, model="tiny-wikipedia"))
     with pytest.raises(UserError, match="tiny-wikipedia-ltr: it is not a folder of a BERT"):
-        preflight.finetuning(replaced(config, init_from="tiny-wikipedia-ltr"))
+        finetuning_preflight.finetuning(replaced(config, init_from="tiny-wikipedia-ltr"))
     folder, begin_as, begun = (
         shutil.copytree(few, tmp_path / "videos"),
         pretrainer.begin_as,

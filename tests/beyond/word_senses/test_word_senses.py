@@ -11,7 +11,7 @@ from experiments.beyond.word_senses.task import KINDS
 from experiments.training.finetuning import example_scores
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight
 from official_bert.common.errors import UserError
 
 INDEX = {
@@ -156,4 +156,4 @@ def test_lesk_by_hand():
     kind, rows = example_scores.statistics(task, gold, answer(gold))["sense_accuracy"]
     assert kind == "mean" and rows.sum(axis=0).tolist() == [1, 3]
     with pytest.raises(UserError, match="model=lesk chooses word senses; the task is sst2"):
-        preflight.finetuning(FinetuneConfig(task="sst2", model="lesk"))
+        finetuning_preflight.finetuning(FinetuneConfig(task="sst2", model="lesk"))

@@ -13,7 +13,7 @@ from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
-from experiments.training.start import preflight
+from experiments.training.start import finetuning_preflight
 from official_bert.common.errors import UserError
 from tests.beyond.tfidf.test_tfidf import check_folder
 
@@ -41,10 +41,10 @@ def config_of(files, **fields):
 def test_runs(files, tmp_path, name):
     config = config_of(files, model=name, feature_width=8, num_train_epochs=6.0)
     results = finetune.run(config, tmp_path / "run", progress=False)
-    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
+    assert results.dev["accuracy"] > results.baseline["accuracy"] + 0.1
     check_folder(config, results)
     again = finetune.run(config, tmp_path / "run", progress=False)
-    assert again["dev"] == results["dev"]
+    assert again.dev == results.dev
 
 
 def test_planned_operations(files):
@@ -122,4 +122,4 @@ def test_configurations():
 def test_vectors_are_not_for_a_bert(files):
     config = config_of(files, model="tiny-wikipedia")
     with pytest.raises(UserError, match="--config.word_vectors is not for --config.model=tiny"):
-        preflight.finetuning(config)
+        finetuning_preflight.finetuning(config)

@@ -233,7 +233,10 @@ def test_one_command_makes_the_zip_of_finished_runs(folder, tmp_path):
     (runs / "rte").mkdir()
     with pytest.raises(UserError, match="rte is not the folder of a finished"):
         submission.find_predictions([str(runs / "rte")])
-    (runs / "rte" / "results.json").write_text("{}")
+    (runs / "rte" / "results.json").write_text('{"heldout": {}}')  # of a pre-training
+    with pytest.raises(UserError, match="rte is not the folder of a finished fine-tuning"):
+        submission.dev_scores([str(runs / "rte")])
+    (runs / "rte" / "results.json").write_text('{"task": "rte", "dev": {}}')
     with pytest.raises(UserError, match="predict_test=true"):
         submission.find_predictions([str(runs / "rte")])
 

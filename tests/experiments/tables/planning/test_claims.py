@@ -8,10 +8,9 @@ import pytest
 
 from experiments.tables.judging.intervals import Run
 from experiments.tables.judging.judgement import _standing
-from experiments.tables.judging.results_json import of_json, to_json
+from experiments.tables.judging.verdict_json import of_json, to_json
 from experiments.tables.judging.verdicts import (
     Evidence,
-    Verdict,
     above_baseline,
     judge,
     judge_comparison,
@@ -344,16 +343,16 @@ def test_results_hold_all_that_a_verdict_takes():
     from scipy import stats
 
     found = judge(Claim("c", "text", "5.1", (A_OVER_B,)), evidence(a=runs(0.8), b=runs(0.7)))
-    made = to_json(found)["findings"][0]
+    made = to_json([found])[0]["findings"][0]
     half = stats.t.ppf(0.975, made["degrees_of_freedom"]) * made["standard_error"]
     assert made["effect"] - half == pytest.approx(made["low"])
     assert sum(made["variance"].values()) == pytest.approx(made["standard_error"] ** 2)
     t = (made["effect"] - made["margin"]) / made["standard_error"]
     assert 2 * stats.t.sf(t, made["degrees_of_freedom"]) == pytest.approx(made["p"])
     nothing = judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8)))
-    empty = to_json(nothing)
+    [empty] = to_json([nothing])
     assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None
-    assert of_json(Verdict, empty, "") == nothing
+    assert of_json([empty]) == [nothing]
 
 
 def test_with_tasks_left_out_or_untested_a_claim_is_reproduced_in_part():

@@ -14,8 +14,8 @@ from experiments.tables.planning import plan
 from experiments.tables.reporting import assemble
 from experiments.tables.run.cells import TRAININGS, mix
 from experiments.tables.run.grid import Cell, Grid
-from experiments.tables.run.pool import FINISHED, Status
 from experiments.training.finetuning import example_scores
+from experiments.training.folder.run_results import CellResults, HeldoutResults, of_cell
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import changes_dict, from_dict
@@ -145,9 +145,9 @@ def test_a_cloze_score_is_read_from_its_cell(tmp_path):
     column = ablation_parts.Column(
         "cloze", None, "cloze_loss", percent=False, question=ablation_parts.Cloze("x")
     )
-    status = Status(FINISHED, result={"heldout": {"cloze_loss": 3.0}})
+    result = HeldoutResults(heldout={"cloze_loss": 3.0}, baseline={}, examples=64)
     planned = plan.PlannedRun(cell.name, 1, 0)
-    assert assemble._run(column, planned, status, Grid((cell,), tmp_path)).value == 3.0
+    assert assemble._run(column, planned, result, Grid((cell,), tmp_path)).value == 3.0
 
 
 def keys(ablation, folder):
@@ -192,8 +192,7 @@ def test_folds_are_scored_together(tmp_path):
         example_scores.write(cell / archives.SCORES, {"f1": ("f1", sums)})
         write_text(cell / archives.RESULTS, "{}")
     column = ablation_parts.Column("MRPC", FinetuneConfig(), "f1", folds=2)
-    status, planned = Status(FINISHED, result={"dev": {"f1": 0.9}}), plan.PlannedRun("b", 3, 1)
-    run = assemble._run(column, planned, status, None, cells)
+    run = assemble._run(column, plan.PlannedRun("b", 3, 1), CellResults(), None, cells)
     assert run.seeds == (3, 1) and run.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 1 + 1))
     whole = measures.influence("f1", np.array([*parts["a"], *parts["b"]], float))
     again = archives._influence(str(tmp_path), ["a", "b"], "f1", tmp_path)
@@ -283,9 +282,17 @@ def test_nli_mixture_keeps_premises_apart(tmp_path):
         mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
 
 
-def test_progress_names_the_score_of_cells_that_have_one():
-    tuned = {"main_metric": "f1", "dev": {"f1": 0.5, "accuracy": 0.7}}
-    assert ablate._headline(tuned) == ", dev f1 50.0"
-    assert ablate._headline({"heldout": {"masked_lm_loss": 4.2}}) == ", held-out loss 4.200"
-    assert ablate._headline({"train": 300, "dev": 60}) == ""  # of the NLI mixture: examples
-    assert ablate._headline(None) == ""
+@pytest.mark.parametrize(
+    "kind, values, told",
+    [
+        ("finetune", {"task": "t", "main_metric": "f1", "dev": {"f1": 0.5, "accuracy": 0.7},
+                      "baseline": {}, "train_examples": 1, "dev_examples": 1, "steps": 1},
+         ", dev f1 50.0"),
+        ("cloze", {"heldout": {"cloze_loss": 4.2}, "baseline": {}, "examples": 1},
+         ", held-out loss 4.200"),
+        ("nli", {"train": 300, "dev": 60}, ""),  # examples
+    ],
+)  # fmt: skip
+def test_progress_names_the_score_of_cells_that_have_one(kind, values, told):
+    result = of_cell(kind, values | {"seconds": 1, "ended": 2}, "cell")
+    assert ablate._headline(result) == told

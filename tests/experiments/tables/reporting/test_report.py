@@ -15,7 +15,6 @@ from data_prep.jobs import command_flags
 from experiments import report as command
 from experiments.configs import series
 from experiments.tables.judging import archives, judgement, results
-from experiments.tables.judging.results_json import to_json
 from experiments.tables.judging.verdicts import Finding, Verdict
 from experiments.tables.planning.claims import (
     NOT_DECIDED,
@@ -36,6 +35,7 @@ from experiments.tables.reporting import (
     score_tables,
     wording,
 )
+from experiments.training.folder.dataclass_json import to_json
 from experiments.training.settings.config_files import load_config
 from official_bert.common import checksums
 from official_bert.common.errors import UserError

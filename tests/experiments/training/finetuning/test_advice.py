@@ -6,15 +6,15 @@ import tiny_runs
 from data_prep.tasks import get_task
 from experiments import finetune
 from experiments.training.finetuning import advice
+from experiments.training.folder.run_results import FinetuningResults
 from experiments.training.settings.config import FinetuneConfig
 
 
-def results(score, trivial):
-    return {
-        "main_metric": "accuracy",
-        "dev": {"accuracy": score},
-        "baseline": {"accuracy": trivial},
-    }
+def results(score, trivial, steps=100):
+    dev, baseline = {"accuracy": score}, {"accuracy": trivial}
+    given = {"task": "text_classification", "main_metric": "accuracy", "dev": dev}
+    sizes = {"train_examples": 128, "dev_examples": 64, "steps": steps}
+    return FinetuningResults(baseline=baseline, **given, **sizes)
 
 
 def confusion(*rows):
@@ -45,16 +45,15 @@ def test_a_run_at_its_baseline_is_told_so(task, score, trivial):
 
 
 def test_a_run_of_few_steps_is_told_to_take_more(task):
-    few = results(0.5, 0.6) | {"steps": 4}
-    told = advice.of(FinetuneConfig(), task, few, {})[-1]
+    told = advice.of(FinetuneConfig(), task, results(0.5, 0.6, steps=4), {})[-1]
     assert "try: " in told and "--config.train_batch_size=8, since 32 gave 4 steps" in told
-    for other in (few | {"steps": 50}, results(0.5, 0.6)):
-        assert "train_batch_size" not in advice.of(FinetuneConfig(), task, other, {})[-1]
+    enough = results(0.5, 0.6, steps=50)
+    assert "train_batch_size" not in advice.of(FinetuneConfig(), task, enough, {})[-1]
 
 
 def test_accuracy_that_balanced_weights_gave_up_is_no_failure(task):
     balanced = results(0.79, 0.82)
-    balanced["dev"]["macro_f1"], balanced["baseline"]["macro_f1"] = 0.74, 0.45
+    balanced.dev["macro_f1"], balanced.baseline["macro_f1"] = 0.74, 0.45
     assert advice.of(FinetuneConfig(), task, balanced, confusion([21, 7], [0, 6])) == []
 
 
@@ -77,6 +76,6 @@ def test_the_end_of_a_run_and_its_report_say_it(tmp_path):
         max_seq_length=16, learning_rate=1e-9, num_train_epochs=1.0,
     )  # fmt: skip
     found = finetune.run(config, tmp_path / "run", progress=False)
-    assert found["advice"][-1].startswith("try: --config.bias_correction=true")
-    assert finetune.summary(found).splitlines()[-1] == f"note: {found['advice'][-1]}"
-    assert f"- {found['advice'][0]}" in (tmp_path / "run" / "report.md").read_text("utf-8")
+    assert found.advice[-1].startswith("try: --config.bias_correction=true")
+    assert finetune.summary(found).splitlines()[-1] == f"note: {found.advice[-1]}"
+    assert f"- {found.advice[0]}" in (tmp_path / "run" / "report.md").read_text("utf-8")

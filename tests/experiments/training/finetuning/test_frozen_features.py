@@ -158,7 +158,7 @@ def test_the_encoder_runs_once_for_all_rows(conll, tmp_path, cache, monkeypatch)
     scores = {}
     for combination in ("concat_last_four", "weighted_sum_all"):
         results = finetune.run(_config(conll, combination), tmp_path / combination, progress=False)
-        scores[combination] = results["dev"]["f1"]
+        scores[combination] = results.dev["f1"]
     assert len(calls) == 2  # train and dev
     assert len(list((cache / "hidden_states").glob("[!.]*"))) == 2
     assert min(scores.values()) > 0.7, scores

@@ -33,14 +33,14 @@ def test_a_test_file_gives_a_score_and_the_best_weights_are_those_of_the_score_a
     options = {"test_file": "asked.tsv"}
     config = _config(texts, data, options, eval_every=4, keep_best=True, best_metric="macro_f1")
     results = run(config, tmp_path / "run", progress=False)
-    assert results["test"] == pytest.approx(results["dev"])  # the same rows
-    assert results["best_by"] == "macro_f1"
+    assert results.test == pytest.approx(results.dev)  # the same rows
+    assert results.best_by == "macro_f1"
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
     found = {line["step"]: line["dev/macro_f1"] for line in lines if "dev/macro_f1" in line}
-    assert len(found) == 3 and found[results["best_step"]] == max(found.values())
+    assert len(found) == 3 and found[results.best_step] == max(found.values())
     for told in (finetune.summary(results), (tmp_path / "run" / "report.md").read_text()):
         assert "test: macro_f1" in told.replace("macro\\_f1", "macro_f1")
-        assert f"weights: those of step {results['best_step']}, the best by macro" in told
+        assert f"weights: those of step {results.best_step}, the best by macro" in told
         assert "--config.best" in told
 
 

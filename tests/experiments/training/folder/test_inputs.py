@@ -46,7 +46,7 @@ def test_a_finished_run_whose_data_changed_is_refused(tuned, tmp_path):
     (data / "dev.tsv").write_text(dev)
     assert run() == before
     (data / "train.tsv").write_text("\n".join(train.splitlines()[:49]) + "\n")
-    assert run(overwrite=True)["train_examples"] == 48
+    assert run(overwrite=True).train_examples == 48
 
 
 def test_moved_data_and_a_moved_run_are_the_same(tuned, tmp_path):
@@ -55,8 +55,8 @@ def test_moved_data_and_a_moved_run_are_the_same(tuned, tmp_path):
     moved = data.rename(tmp_path / "elsewhere")
     (tmp_path / "run").rename(tmp_path / "moved run")
     after = run(moved, tmp_path / "moved run")
-    assert after["dev"] == before["dev"]
-    assert after["predictions_file"].startswith(str(tmp_path / "moved run"))
+    assert after.dev == before.dev
+    assert after.predictions_file.startswith(str(tmp_path / "moved run"))
     (moved / "dev.tsv").write_text((moved / "dev.tsv").read_text() + "one more\tother\n")
     with pytest.raises(UserError, match=rf"dev: {data} -> {tmp_path / 'copy'}, which holds"):
         run(shutil.copytree(moved, tmp_path / "copy"), tmp_path / "moved run")
@@ -78,7 +78,7 @@ def test_a_finished_run_is_not_taken_for_one_that_left_more(tuned):
         with pytest.raises(UserError, match=r"finished, but ran without --config.predict_test=T"):
             run(predict_test=True)
     before = run(overwrite=True, predict_test=True)
-    assert "test predictions" in before["files"] and run() == before
+    assert "test predictions" in before.files and run() == before
     (data / "test.tsv").write_text((data / "train.tsv").read_text())
     with pytest.raises(UserError, match=OTHER_DATA + r"test \(.*\) has changed"):
         run(predict_test=True)
@@ -144,7 +144,7 @@ def test_data_that_changes_while_it_is_read_gives_no_results(trained, tmp_path, 
             runs.pretrain(config, tmp_path / "run", progress=False)
     assert not (tmp_path / "run" / "results.json").exists()
     (folder / "vocab.txt").write_text(kept[0])
-    assert runs.pretrain(config, tmp_path / "run", progress=False)["steps"] == 4
+    assert runs.pretrain(config, tmp_path / "run", progress=False).steps == 4
 
 
 def test_an_interrupted_run_goes_on_with_the_same_held_out_records_only(trained, data, tmp_path):
@@ -157,4 +157,4 @@ def test_an_interrupted_run_goes_on_with_the_same_held_out_records_only(trained,
         runs.pretrain(
             dataclasses.replace(config, phases=(phase,)), tmp_path / "run", progress=False
         )
-    assert runs.pretrain(config, tmp_path / "run", progress=False)["steps"] == 4
+    assert runs.pretrain(config, tmp_path / "run", progress=False).steps == 4

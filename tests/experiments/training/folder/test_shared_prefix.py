@@ -34,7 +34,7 @@ def test_a_decay_from_a_trunk_is_the_whole_run(data, trunk, tmp_path):
     results = pretrain.run(_config(data, 25, 5, trunk), branched, progress=False)
     expected = pretrain.run(_config(data, 25, 5), whole, progress=False)
     for name in ("steps", "examples", "tokens", "heldout"):
-        assert results[name] == expected[name]
+        assert getattr(results, name) == getattr(expected, name)
     arrays, others = (Checkpoints(f / "checkpoints").load(25)[0] for f in (branched, whole))
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, others[name], name)

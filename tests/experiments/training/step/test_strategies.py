@@ -201,7 +201,7 @@ def _finetune(distribute):
         )
         results = finetune.run(config, folder / "run", progress=False)
         return {
-            "dev": results["dev"],
+            "dev": results.dev,
             "loss": tiny_runs.logged(folder / "run", "loss"),
             "weights": model_folder.load(folder / "run" / "model").model.get_weights(),
         }

@@ -30,7 +30,7 @@ def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
         for process in processes:
             assert forked.exit_code(process) == 0
     three = json.loads((tmp_path / "three" / "results.json").read_text())
-    for name, value in one["heldout"].items():
+    for name, value in one.heldout.items():
         assert three["heldout"][name] == pytest.approx(value, abs=1e-5)
     norms, _ = (tiny_runs.logged(tmp_path / name, "gradient_norm") for name in ("one", "three"))
     assert len(norms) == STEPS and min(norms) > _CLIP  # all of them clipped
