@@ -213,11 +213,8 @@ def test_without_a_vocabulary(tmp_path):
     ob.save(tmp_path / "m", encoder, None)
     loaded = ob.load(tmp_path / "m")
     assert loaded.tokenizer is None and loaded.settings["do_lower_case"] is None
-    ids = np.ones((1, 4), "int32")
-    batch = {"input_ids": ids, "input_mask": ids, "segment_ids": 0 * ids}
-    expected = keras.ops.convert_to_numpy(encoder(batch)["pooled_output"])
-    found = keras.ops.convert_to_numpy(loaded.encoder(batch)["pooled_output"])
-    np.testing.assert_array_equal(found, expected)
+    found, expected = (x(np.ones((1, 4)))["pooled_output"] for x in (loaded.encoder, encoder))
+    np.testing.assert_array_equal(*map(keras.ops.convert_to_numpy, (found, expected)))
 
 
 def test_the_weights_may_be_read_by_whoever_may_read_the_rest(folder):

@@ -81,8 +81,7 @@ class TestGoogle:
         }
 
     @pytest.mark.parametrize(
-        "name",
-        ["encoder/layer_with_weights-0/embeddings/{}", "model/layer-2/kernel/{}", "x/{}"],
+        "name", ["encoder/layer_with_weights-0/embeddings/{}", "model/layer-2/kernel/{}", "x/{}"]
     )
     def test_names_of_tensorflow_2(self, written, name):
         name = name.format(".ATTRIBUTES/VARIABLE_VALUE")

@@ -50,16 +50,6 @@ def test_the_encoder_alone(config, inputs, tmp_path):
         np.testing.assert_allclose(found[f"hidden_states_{i}"], states, atol=1e-5)
 
 
-@pytest.mark.slow
-def test_the_encoder_inside_another_model(config, inputs, tmp_path):
-    encoder = ob.BertEncoder(config, seed=0)
-    given = {name: keras.Input((None,), dtype="int32", name=name) for name in inputs}
-    own = keras.Model(given, keras.layers.Dense(1)(encoder(given)["pooled_output"]))
-    own.export(tmp_path / "own", verbose=False)
-    [found] = served(tmp_path / "own", inputs).values()
-    np.testing.assert_allclose(found, own.predict(inputs, verbose=0), atol=1e-5)
-
-
 def test_after_fit(config, inputs, tmp_path):
     model = ob.BertClassifier(ob.BertEncoder(config, seed=0), 2)
     model.compile(ob.BertAdamW(1e-3))
