@@ -105,14 +105,9 @@ def test_a_look_inside(client, model):
 
 def test_other_signatures_and_base64(client, model):
     ids = [[2, 5, 6, 3], [2, 9, 3, 0]]
-    request = {
-        "signature_name": "token_ids",
-        "inputs": {
-            "input_ids": ids,
-            "input_mask": [[1, 1, 1, 1], [1, 1, 1, 0]],
-            "segment_ids": [[0] * 4] * 2,
-        },
-    }
+    inputs = {"input_ids": ids, "input_mask": [[1, 1, 1, 1], [1, 1, 1, 0]]}
+    inputs["segment_ids"] = [[0] * 4] * 2
+    request = {"signature_name": "token_ids", "inputs": inputs}
     by_id = client.post(PREDICT, json=request).get_json()["outputs"]["logits"]
     encoded = [{"b64": base64.b64encode(text).decode()} for text in (b"free prize", b"soon")]
     by_text = client.post(PREDICT, json={"instances": encoded}).get_json()["predictions"]

@@ -43,13 +43,10 @@ def scores(rng, trials, rows, seeds, restarts, examples, **deviations):
 def column(made):
     """One trial as row -> runs."""
     values = made.mean(axis=-1)
+    pairs = list(np.ndindex(values.shape[1:]))
     return {
-        "abcdef"[r]: [
-            Run(s, f, values[r, s, f], made[r, s, f] - values[r, s, f])
-            for s in range(made.shape[1])
-            for f in range(made.shape[2])
-        ]
-        for r in range(made.shape[0])
+        name: [Run(s, f, values[r, s, f], made[r, s, f] - values[r, s, f]) for s, f in pairs]
+        for r, name in enumerate("abcdef"[: len(made)])
     }
 
 
@@ -97,10 +94,7 @@ def test_runs_of_a_table_get_the_interval_that_was_simulated():
 
 def test_pairs_of_seeds_alone_are_students():
     a, b = np.array([3.0, 5.0, 10.0]), np.array([2.0, 2.5, 3.0])
-    made = {
-        "a": [Run(p, 0, x) for p, x in enumerate(a)],
-        "b": [Run(p, 0, x) for p, x in enumerate(b)],
-    }
+    made = {row: [Run(p, 0, x) for p, x in enumerate(xs)] for row, xs in (("a", a), ("b", b))}
     found = effect(A_MINUS_B, made)
     expected = stats.ttest_rel(a, b).confidence_interval(0.95)
     assert found.mean == pytest.approx(3.5)
@@ -311,10 +305,8 @@ def test_plans_agree_with_what_comes_of_them():
     assert per_unit(parts, 4, 2, 1000) == pytest.approx(units)
     more = planned(units, pretrain_seeds=8, restarts=2, examples=1000, rows=5)
     assert more["detectable"] < made["detectable"]
-    assert (
-        planned(units, 2, 1, 1000, rows=2)["detectable"]
-        > 3 * planned(units, 2, 1, 10**6, 5)["standard_error"]
-    )
+    few, many = planned(units, 2, 1, 1000, rows=2), planned(units, 2, 1, 10**6, rows=5)
+    assert few["detectable"] > 3 * many["standard_error"]
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])

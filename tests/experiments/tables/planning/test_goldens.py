@@ -32,14 +32,8 @@ FILE = Path(__file__).with_name("goldens.json")
 GOLDENS = json.loads(FILE.read_text()) if FILE.exists() else {}
 RESULTS = CONFIGS.parent / "results"
 SAMPLE = [*guests.added("facts", "SAMPLE", ()), "figure5:smoke", "path", "series:smoke"]
-SAMPLE += [
-    "table5:smoke",
-    "table5:quickstart",
-    "table5:checkpoints",
-    "table6:smoke",
-    "table7:smoke",
-    "table8:smoke",
-]
+SAMPLE += [f"table{number}:smoke" for number in (5, 6, 7, 8)]
+SAMPLE += ["table5:quickstart", "table5:checkpoints"]
 # Fields of tables that had other names when the digests were made.
 RENAMED = {"learnt": "word_vectors"}
 # Tables to which extensions give rows: without these they are others.

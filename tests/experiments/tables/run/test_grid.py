@@ -28,6 +28,10 @@ def chain(**second):
     ]
 
 
+def results(statuses):
+    return {name: status.result["value"] for name, status in statuses.items()}
+
+
 def calls(grid, name):
     return len((grid.folder(name) / "calls").read_text())
 
@@ -36,12 +40,7 @@ def test_runs_in_order_of_need_and_never_twice(tmp_path):
     grid = Grid(chain(), tmp_path)
     assert {s.state for s in grid.statuses().values()} == {PENDING}
     status = grid.run(workers=2, runner=RUNNER, poll_seconds=0.02)
-    assert {n: s.result["value"] for n, s in status.items()} == {
-        "data": 1.5,
-        "model": 2.5,
-        "task/a": 12.5,
-        "task/b": 4.0,
-    }
+    assert results(status) == {"data": 1.5, "model": 2.5, "task/a": 12.5, "task/b": 4.0}
     # A worker process runs several cells in turn.
     assert len({s.result["pid"] for s in status.values()}) <= 2
     assert "printed by the cell" in (grid.folder("data") / "log.txt").read_text()
@@ -135,10 +134,8 @@ def test_several_tables_are_one_grid(tmp_path):
 
     grids = {"a/x": table(1, 1), "a/y": table(2, 2), "b": table(2, 3)}
     grid = joined(grids)
-    assert list(grid.cells) == [
-        *("data", "model", "task/1", "other/1"),
-        *("a/y: model", "task/2", "other/2"),
-    ]
+    first, second = ["data", "model", "task/1", "other/1"], ["a/y: model", "task/2", "other/2"]
+    assert list(grid.cells) == first + second
     assert grid.cells["a/y: model"].needs == ("data",) and grid.cells["data"].round == 1
     assert grid.cells["other/2"].needs == ("a/y: model",)
     for one in grids.values():
@@ -232,10 +229,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
     cells = [Cell("data", "fake", {"value": 2, "steps": 2})]
     cells += [Cell(f"m{i}", "fake", {**work, "value": i}) for i in range(4)]
     go.touch()
-    expected = {
-        n: s.result["value"]
-        for n, s in Grid(cells, tmp_path / "whole").run(2, RUNNER, poll_seconds=0.02).items()
-    }
+    expected = results(Grid(cells, tmp_path / "whole").run(2, RUNNER, poll_seconds=0.02))
     go.unlink()
     process = started(cells, tmp_path / "cut", 2)
     grid = Grid(cells, tmp_path / "cut")
@@ -245,7 +239,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
     assert any(s.state != FINISHED for s in grid.statuses().values())
     go.touch()
     status = grid.run(2, RUNNER, poll_seconds=0.02)
-    assert {n: s.result["value"] for n, s in status.items()} == expected
+    assert results(status) == expected
     assert calls(grid, "data") == 1
     assert max(calls(grid, f"m{i}") for i in range(4)) == 2  # the interrupted ones, continued
 

@@ -90,8 +90,7 @@ def _write(function, path):
     import tensorflow as tf
 
     tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * 2,
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
     path.write_bytes(pickle.dumps(function()))
 
@@ -180,25 +179,15 @@ def _finetune(distribute):
     """Return dev scores, losses and weights of a small classifier; the last dev batch is not
     full."""
     from experiments import finetune
-    from experiments.training.settings.config import FinetuneConfig
     from official_bert.checkpoints import model_folder
 
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         os.environ["OFFICIAL_BERT_CACHE"] = str(folder / "features")
-        config = FinetuneConfig(
-            task="text_classification",
-            data_dir=str(tiny_runs.write_labelled_texts(folder)),
-            bert=tiny_runs.bert(),
-            vocab=str(tiny_runs.write_vocab(folder / "vocab.txt")),
-            max_seq_length=16,
-            train_batch_size=16,
-            learning_rate=1e-2,
-            num_train_epochs=2.0,
-            dropout=0.0,
-            log_every=1,
-            distribute=distribute,
-        )
+        vocab = str(tiny_runs.write_vocab(folder / "vocab.txt"))
+        fields = {"learning_rate": 1e-2, "num_train_epochs": 2.0, "log_every": 1}
+        fields |= {"distribute": distribute, "seed": 12345, "vocab": vocab}
+        config = tiny_runs.finetune_config(tiny_runs.write_labelled_texts(folder), **fields)
         results = finetune.run(config, folder / "run", progress=False)
         return {
             "dev": results.dev,
