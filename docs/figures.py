@@ -16,7 +16,8 @@ Each row between
     <!-- verdicts -->
 
 and the end that links to a report begins with how many of the paper's claims were reproduced there,
-reproduced in part, were not, and are open; what it says beside that is left as it is. "speed",
+reproduced in part, were not, and are open; what it says beside that is left as it is, but for the
+mean of several comparisons (`next_sentence_on_squad`). "speed",
 "gpu" and "cost" are read from benchmarks/results, "both" compares BERT with LTR & No NSP in all
 tables.
 docs/images/gaps.svg is README's figure (`docs.gaps`).
@@ -27,8 +28,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+
 from docs import gaps, gpu_figures
 from experiments import report
+from experiments.tables.judging.other_methods import paired_t
 from experiments.tables.judging.results import CellResult, ColumnResult, Results, read
 from experiments.tables.planning.claims import (
     NOT_DECIDED,
@@ -53,6 +57,7 @@ _BLOCK = re.compile(
     r"(<!-- (verdicts|speed|gpu|cost|both|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S
 )
 _TABLE = re.compile(r"(?:^\|.*\n)*^\|.*", re.M)
+_TOGETHER = re.compile(r"\S+ on average of \d+ comparisons in all tables .*?;")
 _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]* \|")
 
 
@@ -78,6 +83,7 @@ def fill(text: str, name: str = "") -> str:
         begin, kind, columns, end = match.groups()
         if kind == "verdicts":
             table = _REPORT.sub(_counted, match[0][len(begin) : -len(end)].strip())
+            table = _TOGETHER.sub(next_sentence_on_squad(), table)
         elif kind in _RULED:
             table = "\n".join(markdown_table(_RULED[kind]()))
         elif kind.endswith(".md"):
@@ -124,6 +130,22 @@ def both_tasks() -> list[list[str]]:
                 held = {True: ", inside", False: ", outside", None: ""}[f.size_agrees]
                 rows.append([scale, f.comparison.column, interval(f.effect, 1), paper + held])
     return rows
+
+
+def next_sentence_on_squad() -> str:
+    """Return the mean effect of all comparisons of BERT with No NSP on SQuAD (F1) in Table 5, with
+    Student's interval: each counts as one number."""
+    found = {}
+    for path in (RESULTS / "table5").glob("*/results.json"):
+        for finding in (finding for verdict in read(path).verdicts for finding in verdict.findings):
+            asked = finding.comparison
+            (better, _, size), worse = asked.better.partition(", "), asked.worse.partition(", ")[0]
+            if (asked.column, better, worse) == ("SQuAD", "BERT", "No NSP") and finding.effect:
+                found[path, size] = finding.effect.mean
+    effects = np.array([found[key] for key in sorted(found)])
+    low, high = paired_t(effects)
+    told = f"{effects.mean():.1f} on average of {len(found)} comparisons in all tables"
+    return f"{told} (interval {low:.1f} to {high:.1f};"
 
 
 def speed() -> list[list[str]]:

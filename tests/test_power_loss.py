@@ -75,6 +75,21 @@ def test_an_output_that_is_renamed(root, monkeypatch, both_systems):
     assert recorder.on_disk["file"] == b"new" and recorder.on_disk["file.~1~"] == b"old"
 
 
+def test_a_folder_that_a_command_replaces(root, monkeypatch, both_systems):
+    def make(text):
+        with files.atomic_folder(root / "folder", own=True) as folder:
+            files.write_text(folder / "file", text)
+
+    make("old")
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch):
+        make("new")
+    found = {dict(state).get("folder/file") for state in recorder.states}
+    # Without renameat2 there is a moment between two renames.
+    assert found == {b"old", b"new"} | ({None} if not both_systems else set())
+    assert recorder.on_disk["folder/file"] == b"new"
+
+
 def test_new_folders_above_a_file_are_synced(root, monkeypatch):
     recorder = Recorder(root)
     with recorder.recording(monkeypatch), files.atomic_write(root / "a" / "b" / "file") as file:

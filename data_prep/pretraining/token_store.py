@@ -265,7 +265,7 @@ def _held_out_documents(fraction, keys):
     if documents < wanted + 2:
         raise UserError(
             f"held_out={fraction} of {documents} documents cannot be held out: each side needs two "
-            f"documents or more, for a random next sentence comes from another document"
+            "documents or more; add documents, or hold out a smaller share or none"
         )
     edges = [int(np.searchsorted(keys, keys[wanted], side)) for side in ("left", "right")]
     if edges[0] == wanted:

@@ -30,7 +30,7 @@ def check(model, x, y) -> None:
                 raise UserError(
                     f"{name} are texts; give numbers, such as labels.index(text) for each"
                 )
-            model.check_labels(name, np.asarray(values))
+            model.check_labels(name, _array(name, values))
 
 
 def check_inputs(x) -> None:
@@ -43,7 +43,7 @@ def check_inputs(x) -> None:
             )
     if not isinstance(x, Mapping) or not isinstance(x.get("input_mask"), np.ndarray | list):
         return
-    mask = np.asarray(x["input_mask"])
+    mask = _array("input_mask", x["input_mask"])
     if not ((mask == 0) | (mask == 1)).all():
         raise UserError(f"input_mask must be 0 or 1, but has {mask.min()} to {mask.max()}")
     # Windows, choices and rows of weight 0 may be empty: they fill the batch.
@@ -65,6 +65,13 @@ def check_classes(name: str, labels: np.ndarray, rank: int, classes: int, least:
             f"{name} go from {labels.min()} to {labels.max()}, but the model has {classes} classes "
             f"(0 to {classes - 1})"
         )
+
+
+def _array(name: str, values) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise UserError(f"{name}: rows of different lengths; pad them to one length") from None
 
 
 def _holds_texts(value) -> bool:

@@ -292,11 +292,12 @@ def _put(made: Path, target: Path, shown: Path, overwrite: bool, own: bool) -> N
     if own and there:
         if target.is_symlink() or not (target.is_dir() if made.is_dir() else target.is_file()):
             raise UserError(f"{shown} is in the way: this command did not write it; move it away")
-        if made.is_dir():
-            os.rename(target, made.with_name("old"))  # removed with the folder of `beside`
-        else:
+        if not made.is_dir():
             os.replace(made, target)
             return
+        if system.exchange(made, target):  # the old one is removed with the folder of `beside`
+            return
+        os.rename(target, made.with_name("old"))
     check_free(shown, overwrite)
     try:
         if _is_empty_folder(target) and made.is_dir():
@@ -385,9 +386,7 @@ def _is_full(path: Path, error: Exception) -> bool:
     texts = ("No space left on device", "Disk quota exceeded", f"errno = {errno.ENOSPC}")
     if any(text in str(error) for text in texts):
         return True
-    try:
-        there = (path, *path.absolute().parents)
-        place = os.statvfs(next(each for each in there if each.exists()))
-    except OSError:
-        return False
-    return place.f_blocks > 0 and place.f_bavail * place.f_frsize < 1 << 16
+    with contextlib.suppress(OSError):
+        place = os.statvfs(next(one for one in (path, *path.absolute().parents) if one.exists()))
+        return place.f_blocks > 0 and place.f_bavail * place.f_frsize < 1 << 16
+    return False

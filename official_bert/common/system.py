@@ -1,12 +1,13 @@
-"""Calls that not every file system has: renames that replace nothing, and syncs."""
+"""Calls that not every file system has: renames that replace nothing or swap names, syncs."""
 
+import contextlib
 import ctypes
 import errno
 import functools
 import os
 from pathlib import Path
 
-_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
+_AT_FDCWD, _NO_REPLACE, _EXCHANGE = -100, 1, 2
 
 
 def rename_new(old: Path, new: Path) -> None:
@@ -18,24 +19,24 @@ def rename_new(old: Path, new: Path) -> None:
     Raises:
       FileExistsError: the new name is taken.
     """
-    number = _rename(old, new, _RENAME_NOREPLACE)
+    number = _rename(old, new, _NO_REPLACE)
     if number == 0:
         return
     if number in (errno.EEXIST, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV):
         raise OSError(number, os.strerror(number), str(new))
     if not os.path.isdir(old) or os.path.islink(old):
-        try:
+        with contextlib.suppress(OSError):
             os.link(old, new, follow_symlinks=False)
-        except FileExistsError:
-            raise
-        except OSError:
-            pass
-        else:
             os.unlink(old)
             return
     if os.path.lexists(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
     os.rename(old, new)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step; return False where the system has no such call."""
+    return _rename(one, other, _EXCHANGE) == 0
 
 
 def sync(path: Path) -> None:

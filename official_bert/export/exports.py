@@ -35,11 +35,13 @@ def load(model: str | os.PathLike):
     Raises:
       UserError: the folder cannot be read, or the model has no vocabulary.
     """
-    if not isinstance(model, str | os.PathLike):
-        return _with_vocabulary(model, "the model"), "the model"
-    from official_bert.checkpoints import model_folder
+    loaded, source = model, "the model"
+    if isinstance(model, str | os.PathLike):
+        from official_bert.checkpoints import model_folder
 
-    return _with_vocabulary(model_folder.load(model), model), str(model)
+        loaded, source = model_folder.load(model), str(model)
+    check_vocabulary(loaded.tokenizer, source)
+    return loaded, source
 
 
 def peek(folder: str | os.PathLike):
@@ -50,8 +52,15 @@ def peek(folder: str | os.PathLike):
         raise UserError(f"{folder}: no such folder")
     settings = model_settings.read_settings(folder)
     config, tokenizer = model_folder.peek(folder, settings)
+    check_vocabulary(tokenizer, folder)
     described = model_folder.LoadedModel(config, None, None, settings["head"], tokenizer, settings)
-    return _with_vocabulary(described, folder), str(folder)
+    return described, str(folder)
+
+
+def check_vocabulary(tokenizer, source: str | os.PathLike) -> None:
+    """Raise UserError where a model, called `source` in the message, came without a vocabulary."""
+    if tokenizer is None:
+        raise UserError(f"{source}: has no vocabulary; a served model needs its vocabulary")
 
 
 def check_precision(format: str, precision: str) -> None:
@@ -124,9 +133,3 @@ def write_description(folder: Path, name: str, *described, **more) -> None:
     """
     fields = integrity.with_checksums(folder, name, description(*described, **more))
     write_json(folder / name, fields)
-
-
-def _with_vocabulary(loaded, source):
-    if loaded.tokenizer is None:
-        raise UserError(f"{source}: has no vocabulary; a served model needs its vocabulary")
-    return loaded

@@ -9,6 +9,8 @@ import official_bert
 from experiments import export
 from experiments.training.answers import export_model as command
 from official_bert import BertClassifier, BertTokenizer
+from official_bert.checkpoints.finding import resolve
+from official_bert.common.errors import UserError
 
 VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 
@@ -59,6 +61,19 @@ def test_the_command_says_how_near_onnx_is(model_folder, tmp_path, capsys):
     assert "exists already; choose another name or pass --overwrite" in capsys.readouterr().err
     assert (tmp_path / "out" / "model.onnx").read_bytes() == b"old"
     assert call(export, *flags, "--overwrite") == 0
+
+
+@pytest.mark.parametrize("target", ["google", "huggingface"])
+def test_a_checkpoint_without_a_vocabulary_is_named(model_folder, target, tmp_path):
+    folder, output = tmp_path / "theirs", tmp_path / "out"
+    model = official_bert.load(model_folder).model
+    resolve.EXPORTERS[target](folder, model, None)
+    for format in command.FORMATS:
+        with pytest.raises(UserError, match=f"{folder}: has no vocabulary; a served model needs"):
+            command.check(folder, output, format)
+    with pytest.raises(UserError, match=f"{folder}: has no vocabulary"):
+        command.export(folder, output)
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(

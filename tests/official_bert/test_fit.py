@@ -80,6 +80,9 @@ def test_labels_of_spans_and_tokens(config, inputs):
         (None, ["ham"] * 8, "label_ids are texts"),
         (None, np.eye(3)[LABELS], r"shape \(8, 3\).* np.argmax"),
         (None, LABELS + 1, "from 1 to 3, but the model has 3 classes"),
+        (None, [[0, 1], [2]] * 4, "label_ids: rows of different lengths; pad them"),
+        (None, {"label_ids": [[0, 1], [2]] * 4}, "label_ids: rows of different lengths"),
+        ({"input_ids": LABELS, "input_mask": [[1], [1, 1]]}, LABELS, "input_mask: rows of diff"),
         (None, None, "no labels: give y"),
     ],
 )

@@ -25,7 +25,7 @@ class Evidence:
         the rows on the plateau lend their variance between seeds to their own comparisons only.
       pretrained: row -> the pre-training of this table that it begins with; random rows are absent.
       fixed: rows that no seed changes, such as a rule: they are run once, and compared with each
-        seed of another row.
+        seed of another row, or with one another on the examples alone.
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       samples: column -> name of its set of evaluation examples, where several columns share one.
       paper: (row, column) -> the paper's number.
@@ -45,12 +45,20 @@ class Evidence:
     paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
 
     def column(self, label: str) -> dict[str, list[Run]]:
-        """Return row -> runs, in the units that are compared."""
+        """Return row -> runs, in the units that are compared; without rows that have a `hole`."""
         return {
             row: [dataclasses.replace(run, value=self.units(label, run.value)) for run in runs]
             for (row, column), runs in self.runs.items()
-            if column == label and runs
+            if column == label and not self.hole(row, label)
         }
+
+    def hole(self, row: str, label: str) -> str:
+        """Say why a row is not compared in a column; "" if it is."""
+        runs = self.runs.get((row, label))
+        if not runs:
+            return self.holes.get((row, label), "it was not run")
+        finite = all(math.isfinite(run.value) for run in runs)
+        return "" if finite else "the score of a run is not a finite number"
 
     def units(self, label: str, value: float) -> float:
         """Return a printed value of a column in the units in which the column's rows are
@@ -92,30 +100,13 @@ class Evidence:
     def effect(
         self, weights: Mapping[str, float], column: Mapping[str, Sequence[Run]], constant=0.0
     ) -> Effect | None:
-        """Return the effect of a weighted sum of the rows of a `column`."""
-        if self.fixed.intersection(weights) and not self.fixed.issuperset(weights):
-            weights, column = _without(self.fixed, weights, column)
-        return effect(weights, column, self.pool(weights), constant)
-
-
-def _without(fixed, weights, column):
-    """Return weights and a column without the fixed rows; the runs of the first other row have
-    their part of the sum.
-
-    Then it does not cancel what a seed adds to a row: a fixed row has nothing of it."""
-    others = {row: weight for row, weight in weights.items() if row not in fixed}
-    first = next(iter(others))
-    parts = [(weights[row] / weights[first], column[row][0]) for row in weights if row in fixed]
-    return others, {**column, first: [_plus(run, parts) for run in column[first]]}
-
-
-def _plus(run: Run, parts: Sequence[tuple[float, Run]]) -> Run:
-    """Return a run with other runs added, each times its weight; the examples' too where all are
-    known."""
-    known = [run.influence, *(other.influence for _, other in parts)]
-    sizes = {None if influence is None else len(influence) for influence in known}
-    influence = None
-    if len(sizes) == 1 and None not in sizes:
-        influence = run.influence + sum(weight * other.influence for weight, other in parts)
-    value = run.value + sum(weight * other.value for weight, other in parts)
-    return dataclasses.replace(run, value=value, influence=influence)
+        """Return the effect of a weighted sum of the rows of a `column`; None where one has no
+        runs."""
+        if not all(column.get(row) for row in weights):
+            return None
+        fixed = {row: weight for row, weight in weights.items() if row in self.fixed}
+        others = {row: weight for row, weight in weights.items() if weight and row not in fixed}
+        if not others:
+            return effect(fixed, column, constant=constant)
+        beside = [(weight, column[row][0]) for row, weight in fixed.items()]
+        return effect(others, column, self.pool(others), constant, beside)

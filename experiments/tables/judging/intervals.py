@@ -155,6 +155,7 @@ def effect(
     column: Mapping[str, Sequence[Run]],
     pool: Sequence[str] = (),
     constant: float = 0.0,
+    beside: Sequence[tuple[float, Run]] = (),
 ) -> Effect | None:
     """Return the effect of the rows' means, each times its weight, less `constant` (see the
     module).
@@ -164,6 +165,9 @@ def effect(
       column: row -> its runs.
       pool: further rows from which the variance between replicates is taken; those that lack a run
         of the compared ones are left out.
+      beside: weights and runs of further rows of the sum, which no seed changes: each seed of the
+        others is compared with them. They have nothing of what a seed adds to all rows (P[s]), so
+        it does not cancel.
 
     Returns: None where the rows of the sum share no seeds.
     """
@@ -177,8 +181,9 @@ def effect(
         row for row in pool if row not in weights and set(shared) <= set(by_row.get(row, ()))
     ]
     values = {key: sum(weights[row] * by_row[row][key].value for row in weights) for key in shared}
+    constant -= sum(weight * run.value for weight, run in beside)
     seeds_values = [float(np.mean([values[key] for key in keys])) - constant for keys in by_seed]
-    scores = _weighted_influence(weights, by_row, shared)
+    scores = _weighted_influence(weights, by_row, shared, beside)
 
     between, examples, residual, number = (0.0, math.inf), (0.0, math.inf), 0.0, 0
     if len(replicates) > 1:
@@ -352,16 +357,18 @@ def _averaged(key, by_column: list[list[Run]], samples) -> Run:
     return Run(*key, value, np.concatenate([p * size / len(p) for p in parts.values()]))
 
 
-def _weighted_influence(weights, by_row, shared) -> dict | None:
+def _weighted_influence(weights, by_row, shared, beside) -> dict | None:
     """Return seeds -> float64 [examples], the sum of the rows' influences; None where one is
     unknown."""
     influences = [by_row[row][key].influence for row in weights for key in shared]
+    influences += [run.influence for _, run in beside]
     if any(i is None for i in influences) or len({len(i) for i in influences}) != 1:
         return None
     if len(influences[0]) < 2:
         return None
+    rest = sum(weight * run.influence for weight, run in beside)
     return {
-        key: sum(weight * by_row[row][key].influence for row, weight in weights.items())
+        key: rest + sum(weight * by_row[row][key].influence for row, weight in weights.items())
         for key in shared
     }
 

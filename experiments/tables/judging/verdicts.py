@@ -23,7 +23,8 @@ A comparison stays open
 - in a column without random weights, unless the row ahead is shown to beat the baseline;
 - where the two rows are *alike*, unless the row ahead is shown to beat the baseline: two models
   that both predict the majority class are alike too;
-- where two ways to pre-train are compared by one pre-training of each.
+- where two ways to pre-train are compared by one pre-training of each;
+- where it rests on one run of each row, unless no seed changes either.
 
 The verdict is about the direction of an effect. Its size is a second answer: the interval holds the
 paper's effect, or it does not.
@@ -165,14 +166,13 @@ def _stands_by(finding: Finding, method: str) -> bool:
 
 def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
     """Return the verdict on one comparison, with its effect "better minus worse"."""
-    column = evidence.column(comparison.column)
     for row in comparison.rows:
-        if row not in column:
-            why = evidence.holes.get((row, comparison.column), "it was not run")
+        if why := evidence.hole(row, comparison.column):
             return Finding(comparison, NOT_DECIDED, f"no result for {row}: {why}")
     found = _effect(comparison, evidence)
     if found is None:
-        return Finding(comparison, NOT_DECIDED, "the rows share no seeds")
+        why = _no_way(comparison, evidence) or "the rows share no seeds"
+        return Finding(comparison, NOT_DECIDED, why)
     paper = _paper_effect(comparison, evidence)
     finding = Finding(
         comparison,
@@ -183,7 +183,8 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
         paper_effect=paper,
         footnotes=_footnotes(comparison, found, evidence),
     )
-    if found.low is None or found.pretrain_seeds * found.restarts == 1:
+    one_run = found.pretrain_seeds * found.restarts == 1
+    if found.low is None or one_run and not evidence.fixed.issuperset(comparison.rows):
         nothing = dataclasses.replace(found, low=None, high=None)
         return dataclasses.replace(finding, effect=nothing)
     finding = dataclasses.replace(
@@ -215,11 +216,9 @@ def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[s
     compared = {evidence.pretrained.get(row) for row in rows} - {None}
     if found.pretrain_seeds == 1 and len(compared) > 1:
         return NOT_DECIDED, "one pre-training a row says nothing of other pre-trainings"
-    if comparison.kind == SHARE:
-        way = _difference(column, comparison.whole, comparison.worse, evidence)
-        if way.low <= 0:
-            return NOT_DECIDED, f"{comparison.whole} is not clearly ahead of {comparison.worse}"
-    random = [r for r in evidence.random_rows if (r, column) in evidence.runs]
+    if no_way := _no_way(comparison, evidence):
+        return NOT_DECIDED, no_way
+    random = [r for r in evidence.random_rows if not evidence.hole(r, column)]
     learnt = [r for r in rows if any(_beats(r, other, column, evidence) for other in random)]
     if random and not learnt and not set(random) & set(rows):
         return NOT_TESTED, f"neither row is shown to beat {random[0]}"
@@ -230,6 +229,14 @@ def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[s
     if not random and column in evidence.baselines and not above:
         return NOT_DECIDED, f"no row is random, and not even {ahead} is shown to beat the baseline"
     return None
+
+
+def _no_way(comparison: Comparison, evidence: Evidence) -> str:
+    """Say that the way of a share is not shown to be one; "" if it is, or if none is asked of."""
+    whole, worse = comparison.whole, comparison.worse
+    way = _difference(comparison.column, whole, worse, evidence) if whole else None
+    ahead = not way or way.low is not None and way.low > 0
+    return "" if ahead else f"{whole} is not clearly ahead of {worse}"
 
 
 def _ahead(comparison: Comparison, evidence: Evidence) -> str:
@@ -304,14 +311,14 @@ def _effect(comparison: Comparison, evidence: Evidence) -> Effect | None:
     if whole is None or not whole.mean:
         return None
     # Delta method: near the share t, part / whole varies like (part - t * whole) / whole.
-    share = part.mean / whole.mean
+    share, sign = part.mean / whole.mean, evidence.sign(comparison.column)
     weights = {
-        comparison.better: 1.0,
-        comparison.whole: -share,
-        comparison.worse: share - 1.0,
+        comparison.better: sign,
+        comparison.whole: -sign * share,
+        comparison.worse: sign * (share - 1.0),
     }
     rest = evidence.effect(weights, evidence.column(comparison.column))
-    return rest.scaled(100 / whole.mean, 100 * share)
+    return rest and rest.scaled(100 / whole.mean, 100 * share)
 
 
 def _paper_effect(comparison: Comparison, evidence: Evidence) -> float | None:
@@ -366,7 +373,7 @@ def _negligible(finding: Finding) -> float:
 
 def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, ...]:
     notes = []
-    if found.pretrain_seeds == 1:
+    if found.pretrain_seeds == 1 and not evidence.fixed.issuperset(comparison.rows):
         notes.append("one pre-training a row: the spread between pre-trainings is in no interval")
     if not found.examples:
         notes.append(f"{comparison.column}: the intervals are about seeds, on these examples only")

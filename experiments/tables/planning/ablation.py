@@ -288,9 +288,15 @@ class Ablation:
                 _known(f"column {column.label}", column.question.records, known)
         for claim in self.claims:
             for comparison in claim.comparisons:
-                _known("claim " + claim.name, comparison.better, rows)
-                _known("claim " + claim.name, comparison.worse, rows)
+                for row in comparison.rows:
+                    _known("claim " + claim.name, row, rows)
                 _known("claim " + claim.name, comparison.column, columns)
+        for curve in self.curves:
+            for row in (*curve.rows, *curve.less):
+                _known("curve " + curve.label, row, rows)
+            for row in curve.rows:
+                if not self.variant(self.row(row).variant).pretrain:
+                    raise UserError(f"curve {curve.label}: {row} has no steps of pre-training")
         for variant in self.variants:
             for phase in variant.pretrain.phases if variant.pretrain else ():
                 if not (variant.random_init or variant.checkpoints):

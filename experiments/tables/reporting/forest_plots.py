@@ -1,13 +1,12 @@
 """Claims as forest plots, as SVG text: our intervals, the paper's effects, single pre-trainings."""
 
-from experiments.tables.judging.results import Results, Scores
+from experiments.tables.judging.results import Results
 from experiments.tables.planning.claims import (
     GREATER,
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
     REPRODUCED,
-    Comparison,
 )
 from experiments.tables.reporting import plots, wording
 
@@ -21,7 +20,7 @@ def of_claims(results: Results) -> dict[str, str]:
     found = {}
     for number, verdict in enumerate(results.verdicts, 1):
         if any(finding.effect for finding in verdict.findings):
-            found[f"claim{number}"] = _forest(results, verdict.findings)
+            found[f"claim{number}"] = _forest(verdict.findings)
     return found
 
 
@@ -34,10 +33,10 @@ def beside_the_paper(results: Results) -> dict[str, tuple[str, str]]:
         "are single pre-trainings; ticks are the paper's. Green: reproduced, red: not reproduced, "
         "brown: open, grey: not tested."
     )
-    return {"paper": (caption, _forest(results, shown))} if shown else {}
+    return {"paper": (caption, _forest(shown))} if shown else {}
 
 
-def _forest(results, findings) -> str:
+def _forest(findings) -> str:
     plt = plots.pyplot()
     figure, axes = plt.subplots(figsize=(5.4, _LINE_INCHES * len(findings) + 0.55))
     axes.grid(False, axis="y")
@@ -47,7 +46,7 @@ def _forest(results, findings) -> str:
         if not finding.effect:
             label += " (no result)"
         else:
-            _draw(axes, results, finding, -line)
+            _draw(axes, finding, -line)
         axes.annotate(
             label, (0, -line), (0, 6), xycoords=("axes fraction", "data"),
             textcoords="offset points", fontsize=9,
@@ -61,14 +60,14 @@ def _forest(results, findings) -> str:
     return plots.svg(figure)
 
 
-def _draw(axes, results, finding, height) -> None:
+def _draw(axes, finding, height) -> None:
     colour, effect = _COLOURS[finding.verdict], finding.effect
     if effect.low is not None:
         axes.plot(
             [effect.low, effect.high], [height, height], color=colour, alpha=0.45,
             linewidth=4.5, solid_capstyle="butt",
         )  # fmt: skip
-    seeds = _by_pretraining(results, finding.comparison)
+    seeds = effect.by_pretrain_seed if effect.pretrain_seeds > 1 else ()
     axes.plot(seeds, [height] * len(seeds), "o", markersize=4, fillstyle="none", color=colour,
               markeredgewidth=0.8)  # fmt: skip
     axes.plot(effect.mean, height, "o", markersize=6, color=colour)
@@ -80,31 +79,6 @@ def _draw(axes, results, finding, height) -> None:
         bound = [asked.margin] * 2
         axes.plot(bound, [height - 0.3, height + 0.3], color="#6a6a65", linestyle=(0, (3, 2)),
                   linewidth=1)  # fmt: skip
-
-
-def _by_pretraining(results: Results, asked: Comparison) -> list[float]:
-    """Return the effect of each pre-training seed alone, a difference of scores; none for one seed.
-
-    A row with one seed, such as a checkpoint, is compared with each seed of the other.
-    """
-    if asked.whole or not next(c for c in results.columns if c.label == asked.column).percent:
-        return []
-    better, worse = (
-        _means(results.row(label).cells[asked.column].scores)
-        for label in (asked.better, asked.worse)
-    )
-    if len(worse) == 1:
-        worse = dict.fromkeys(better, *worse.values())
-    seeds = sorted(set(better) & set(worse))
-    return [better[seed] - worse[seed] for seed in seeds] if len(seeds) > 1 else []
-
-
-def _means(scores: Scores) -> dict[int, float]:
-    """Return {pre-training seed: mean over the restarts of fine-tuning}."""
-    runs: dict[int, list[float]] = {}
-    for seed, _, value in scores.values:
-        runs.setdefault(seed, []).append(value)
-    return {seed: sum(values) / len(values) for seed, values in runs.items()}
 
 
 def _axis(finding) -> str:

@@ -110,17 +110,17 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
         lines += ["## Claims", "", *markdown_table(tables.claims(results)), "", CLAIMS_LEGEND, ""]
     for number, verdict in enumerate(results.verdicts, 1):
         lines += _claim(number, verdict)
+    first = tables.yardstick(results).label
     differences = tables.differences(results)
     if differences:
-        first = tables.yardstick(results).label
         lines += [f"## Differences from {first}", "", *markdown_table(differences), ""]
     for name in figures:
         if name != "pretraining":
             lines += _figure(name, figures[name])
     lines += ["## What was run", "", *_list(wording.facts(results)), ""]
-    differ = [f"{r.label}: {'; '.join(r.differs)}" for r in results.rows if r.differs]
-    if differ:
-        first = tables.yardstick(results).label
+    others = [row for row in results.rows if row.differs and row.label != first]
+    if others:
+        differ = [f"{row.label}: {'; '.join(row.differs)}" for row in others]
         lines += [f"## How the rows differ from {first}", "", *_list(differ), ""]
     lines += ["## Every run", "", *markdown_table(tables.every_run(results)), ""]
     trained = tables.pretrainings(results)

@@ -42,15 +42,19 @@ def warnings(found: list[dict], now: dict | None = None) -> list[str]:
     lines = []
     known = [one for one in found if "code" in one]
     if silent := sum(one["cells"] for one in found) - sum(one["cells"] for one in known):
-        lines.append(f"{silent} cells do not say which code and machine made them")
+        lines.append(f"unknown code and machine ({_cells(silent)})")
     values = {name: collections.Counter() for name in provenance.differing([*known, now or {}])}
     for name, counts in values.items():
         for one in known:
             counts[provenance.flat(one).get(name, "none")] += one["cells"]
-        shown = ", ".join(f"{value} ({count} cells)" for value, count in counts.items())
+        shown = ", ".join(f"{value} ({_cells(count)})" for value, count in counts.items())
         present = f"; now {provenance.flat(now).get(name, 'none')}" if now else ""
         lines.append(f"{name}: {shown}{present}")
     return lines
+
+
+def _cells(number: int) -> str:
+    return f"{number} cell{'s' * (number != 1)}"
 
 
 def differences(statuses: Iterable[Status]) -> list[str]:

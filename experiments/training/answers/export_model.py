@@ -42,7 +42,8 @@ def check(
     if format != "saved_model":
         id_export.check_packages(format)
     if not is_model_folder(model):
-        resolve.peek(model)
+        if small := resolve.peek(model):
+            exports.check_vocabulary(small[1], model)
         return  # another kind of model: its import will say what is wrong inside
     loaded, source = exports.peek(model)
     if format == "saved_model":
@@ -64,10 +65,9 @@ def export(model, output, **options) -> Path:
     Returns:
       The path of the SavedModel.
     """
-    import official_bert
     from official_bert import export as serving
 
-    loaded = official_bert.load(model)
+    loaded = _load(model)
     if loaded.head == "classification" and not options.get("input_fields"):
         pairs = _reads_pairs(loaded.settings)
         options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
@@ -76,10 +76,9 @@ def export(model, output, **options) -> Path:
 
 def export_ids(model, output, **options):
     """Export a model folder to take token ids; see `official_bert.export.export_ids`."""
-    import official_bert
     from official_bert import export as serving
 
-    return serving.export_ids(official_bert.load(model), output, **options)
+    return serving.export_ids(_load(model), output, **options)
 
 
 def answer(saved_model, texts, **more_inputs) -> list[dict]:
@@ -93,6 +92,15 @@ def answer(saved_model, texts, **more_inputs) -> list[dict]:
     first = model.description["inputs"][0]
     outputs = model(**{first: texts}, **more_inputs)
     return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
+
+
+def _load(model):
+    import official_bert
+    from official_bert.export import exports
+
+    loaded = official_bert.load(model)
+    exports.check_vocabulary(loaded.tokenizer, model)
+    return loaded
 
 
 def _reads_pairs(settings) -> bool:

@@ -192,7 +192,7 @@ def test_input_without_text_is_an_error(tmp_path, vocab):
 
 def test_too_few_documents_to_hold_out(tmp_path, vocab):
     path = write_corpus(tmp_path / "a.txt", documents=3)
-    with pytest.raises(UserError, match="each side needs two documents"):
+    with pytest.raises(UserError, match="needs two documents or more; add documents, or"):
         build(tmp_path / "store", [path], vocab, held_out=0.1)
 
 

@@ -10,7 +10,7 @@ from experiments import ablate
 from experiments.configs import scales
 from experiments.tables.judging import archives, measures
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import plan
+from experiments.tables.planning import claims, plan
 from experiments.tables.reporting import assemble
 from experiments.tables.run.cells import TRAININGS, mix
 from experiments.tables.run.grid import Cell, Grid
@@ -138,6 +138,30 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
     with pytest.raises(UserError, match='column cloze_loss: there is no "length 8"'):
         unknown = dataclasses.replace(columns[0], question=ablation_parts.Cloze("length 8"))
         dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
+
+
+def test_rows_of_claims_and_curves_are_known_before_anything_runs():
+    ablation = load_config("table5:smoke")
+    rows, column = [row.label for row in ablation.rows], ablation.columns[0].label
+    share = claims.Comparison(column, *rows[:2], claims.SHARE, whole="nobody")
+    with pytest.raises(UserError, match='claim c: there is no "nobody"; known: BERT, '):
+        dataclasses.replace(ablation, claims=(claims.Claim("c", "", "", (share,)),))
+
+    def curve(*labels, **fields):
+        line = ablation_parts.Curve("line", labels, column, **fields)
+        return dataclasses.replace(ablation, curves=(line,))
+
+    with pytest.raises(UserError, match='curve line: there is no "nobody"'):
+        curve(rows[0], less=("nobody",))
+    rule = ablation_parts.Variant("rule", checkpoint="tf-idf")
+    ablation = dataclasses.replace(
+        ablation,
+        variants=(*ablation.variants, rule),
+        rows=(*ablation.rows, ablation_parts.Row("a rule", "rule")),
+    )
+    assert curve(*rows[:2]).curves
+    with pytest.raises(UserError, match="curve line: a rule has no steps of pre-training"):
+        curve("a rule")
 
 
 def test_a_cloze_score_is_read_from_its_cell(tmp_path):

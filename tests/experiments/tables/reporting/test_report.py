@@ -36,6 +36,7 @@ from experiments.tables.reporting import (
     wording,
 )
 from experiments.training.folder.dataclass_json import to_json
+from experiments.training.folder.run_results import CellResults
 from experiments.training.settings.config_files import load_config
 from official_bert.common import checksums
 from official_bert.common.errors import UserError
@@ -285,7 +286,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     assert (tmp_path / "again" / "report.md").read_text() == first
     assert (tmp_path / "results.json").stat().st_mtime_ns == before
     asked["strict"] = True  # its runs are of the time before they kept their code
-    with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
+    with pytest.raises(UserError, match=r"--strict: .* unknown code and machine"):
         command.main([])
 
 
@@ -343,10 +344,10 @@ def test_a_checkpoint_goes_by_the_end_of_its_path():
 
 def test_times_count_work_before_an_interruption_and_no_pauses():
     finished = [
-        {"seconds": 10.0, "ended": 110.0},
-        {"seconds": 10.0, "ended": 115.0},  # beside the first
+        CellResults(seconds=10.0, ended=110.0),
+        CellResults(seconds=10.0, ended=115.0),  # beside the first
         # Resumed at 500 after 30 seconds of earlier work, which its run has counted.
-        {"seconds": 40.0, "ended": 510.0},
+        CellResults(seconds=40.0, ended=510.0),
     ]
     assert assemble._wall_seconds(finished) == 55.0
 

@@ -29,6 +29,15 @@ def test_data_that_differ_are_told_as_settings(tmp_path):
     assert "15 %" not in " ".join(column.note for column in ablation.columns)
 
 
+def test_a_report_does_not_say_how_its_first_row_differs_from_itself():
+    table = results.read(RESULTS / "table5" / "squad" / "results.json")
+    first, second, *rest = table.rows
+    told = replace(table, rows=[replace(first, differs=["a line"]), second, *rest])
+    assert report.markdown(told, {}) == report.markdown(table, {})
+    told = replace(table, rows=[first, replace(second, differs=["a line"]), *rest])
+    assert f"- {second.label}: a line\n" in report.markdown(told, {})
+
+
 @pytest.mark.parametrize(
     "mean, above, lower_is_better, mark",
     [

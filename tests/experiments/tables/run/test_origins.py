@@ -40,7 +40,7 @@ def test_what_differs_is_said_with_counts():
     found = origins([cell(ONE), cell(ONE), cell(other), cell(ONE, other), cell()])
     assert [one["cells"] for one in found] == [3, 2, 1]
     said = [
-        "1 cells do not say which code and machine made them",
+        "unknown code and machine (1 cell)",
         "code: aaaa (3 cells), bbbb (2 cells)",
         "gpus: none (3 cells), H100 (2 cells)",
         "keras: 3.15 (3 cells), 3.16 (2 cells)",
@@ -49,7 +49,7 @@ def test_what_differs_is_said_with_counts():
     assert sorted(warnings(found)) == sorted(said)
     with pytest.raises(UserError, match=r"--strict: the runs are of different origin: .*aaaa \(3"):
         refuse_warnings(warnings(found))
-    assert warnings(origins([cell(ONE)]), other)[0] == "code: aaaa (1 cells); now bbbb"
+    assert warnings(origins([cell(ONE)]), other)[0] == "code: aaaa (1 cell); now bbbb"
 
 
 def test_cells_keep_the_code_that_made_them_and_a_failed_one_that_goes_on_both(tmp_path):
@@ -64,7 +64,7 @@ def test_cells_keep_the_code_that_made_them_and_a_failed_one_that_goes_on_both(t
     kept = read_status(path).provenance
     assert [one["code"] for one in kept] == ["before", provenance.code_stamp()]
     found = origins(grid.statuses().values())
-    assert "code: before (1 cells), " in warnings(found)[0]
+    assert "code: before (1 cell), " in warnings(found)[0]
 
 
 @pytest.mark.parametrize(
