@@ -98,10 +98,8 @@ def test_sparse_gradients_equal_dense_ones(method):
     sparse = tf.IndexedSlices(tf.constant(rows), tf.constant([1, 4, 1]), tf.constant([6, 4]))
     results = []
     for gradient in (sparse, tf.convert_to_tensor(sparse)):
-        variables = [
-            keras.Variable(value, name=name)
-            for name, value in (("word_embeddings", table), ("kernel", table))
-        ]
+        names = ("word_embeddings", "kernel")
+        variables = [keras.Variable(table, name=name) for name in names]
         optimizer = BertAdamW(1e-2, clip_norm=0.5, epsilon=0.1)
         getattr(optimizer, method)([gradient, tf.ones_like(table)], variables)
         results.append([variable.numpy() for variable in variables])

@@ -1,7 +1,5 @@
 """Intervals and power, on data with known answers."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -108,27 +106,16 @@ def test_pairs_of_seeds_alone_are_students():
 
 
 def test_a_row_that_no_seed_changes_is_compared_with_each_seed():
-    """Its part of the noise is the examples' alone, and so it is where it is written out."""
+    """The interval by its written formula is in test_fixed_rows.py."""
     rng = np.random.default_rng(3)
     made = column(scores(rng, 1, 3, 4, 1, 50, pretraining=0.5, example=1.0, residual=1.0)[0])
-    rule = Run(0, 1, 0.4, rng.standard_normal(50))
-    evidence = Evidence({}, fixed=frozenset({"rule"}))
-    found = evidence.effect({"a": -1.0, "rule": 1.0}, {**made, "rule": [rule]})
-    less = [dataclasses.replace(run, influence=run.influence - rule.influence) for run in made["a"]]
-    written_out = effect({"a": -1.0}, {"a": less}, constant=-0.4)
-    assert (found.low, found.high) == pytest.approx((written_out.low, written_out.high))
-    assert found.variance == pytest.approx(written_out.variance)
-    values = [run.value for run in made["a"]]
-    assert found.mean == pytest.approx(0.4 - np.mean(values))
-    expected = stats.ttest_1samp(0.4 - np.array(values), 0.0).confidence_interval(0.95)
+    rows = {**made, "rule": [Run(0, 1, 0.4, rng.standard_normal(50))]}
+    found = Evidence({}, fixed=frozenset({"rule"})).effect({"a": -1.0, "rule": 1.0}, rows)
+    less = 0.4 - np.array([run.value for run in made["a"]])
+    expected = stats.ttest_1samp(less, 0.0).confidence_interval(0.95)
     assert found.others["paired t"] == pytest.approx((expected.low, expected.high))
-    assert found.degrees_of_freedom > 3 and found.examples == 50
-    # In a mean of several comparisons too; without it the same rows share no seeds.
-    halves = {"a": 0.5, "b": 0.5, "rule": -1.0}
-    both = evidence.effect(halves, {**made, "rule": [rule]})
-    means = [np.mean([run.value for run in made[row]]) for row in "ab"]
-    assert both.mean == pytest.approx(np.mean(means) - 0.4) and both.pretrain_seeds == 4
-    assert Evidence({}).effect(halves, {**made, "rule": [rule]}) is None
+    # Without the word that it is such a row the same rows share no seeds.
+    assert Evidence({}).effect({"a": 0.5, "b": 0.5, "rule": -1.0}, rows) is None
 
 
 def test_intervals_beside_a_rule_hold_the_truth_as_often_as_they_say():
