@@ -220,13 +220,6 @@ def test_averages_of_columns_keep_what_seeds_and_examples_share():
     assert sum(apart.by_pretrain_seed) == pytest.approx(sum(expected.by_pretrain_seed))
 
 
-def test_a_mean_over_columns_of_other_restarts_is_none():
-    one = {row: [Run(1, f, v + f) for f in range(3)] for row, v in (("a", 1.0), ("b", 2.0))}
-    other = {row: runs[:1] for row, runs in one.items()}
-    assert average([one, other], ["x", "y"]) == {}
-    assert set(average([one, one], ["x", "y"])) == {"a", "b"}
-
-
 @pytest.mark.parametrize(
     "measure, width", [("mean", 2), ("f1", 3), ("matthews", 4), ("pearson", 6)]
 )
