@@ -16,7 +16,7 @@ has its report in WORKDIR/NAME/SCALE.
 
 import contextlib
 import json
-import sys
+import shlex
 import time
 
 from absl import flags
@@ -210,7 +210,7 @@ class _Progress:
 
 def _headline(result):
     scores, name = result.scores, result.main_metric
-    if name:
+    if name in scores:
         return f", dev {name} {100 * scores[name]:.1f}"
     return f", held-out loss {scores[main_loss(scores)]:.3f}" if scores else ""
 
@@ -244,8 +244,9 @@ def main(_):
             print(dry_run(config, values.workdir, cells=values.cells, **rate))
         return
     commands.required("workdir")
-    how = ("--workdir", "--cells", "--workers", "--config=")  # where and how, not what
-    what = [argument for argument in sys.argv[1:] if not argument.startswith(how)]
+    how = ("workdir", "cells", "workers", "config")  # where and how, not what
+    given = (values[name] for name in values if values[name].present and name not in how)
+    what = [shlex.quote(flag.serialize()) for flag in given]
     workdir, tables = local_path(values.workdir), []
     for source, config in configs.items():
         folder = workdir / name_of(config) if len(configs) > 1 else workdir

@@ -147,6 +147,9 @@ def main(_):
     values = flags.FLAGS
     if bool(values.records) == bool(values.data):
         raise UserError("give --data (a fine-tuned model's task) or --records (pre-training)")
+    for name, place in {"precision": "records", "split": "data"}.items():
+        if values[name].present and not values[place].value:
+            raise UserError(f"--{name} is for --{place}; leave it out")
     if values.data:
         options = command_flags.values(on_task)
         print(on_task(**options, task_options=task_options_from_flags())[1])

@@ -28,6 +28,9 @@ def main(_):
     asked = command_flags.values(rejudge)
     path = local_path(asked["workdir"]) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
+        for name in ("output", "strict", "ask"):
+            if asked[name]:
+                raise UserError(f"--{name} is for one table; {path.parent} is a folder of tables")
         print(overview.write(path.parent, asked["overwrite"]))
         return
     if not path.exists():
@@ -107,6 +110,10 @@ def _check_same(results, there, folder):
         )
 
 
-if __name__ == "__main__":
+def _define_flags():
     command_flags.define(rejudge)
+
+
+if __name__ == "__main__":
+    _define_flags()
     commands.run(main)

@@ -224,7 +224,10 @@ class BertConfig:
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
         marked = cls.config_class(fields)
         own = {field.name for field in dataclasses.fields(marked)}
-        others = {name for name in fields.keys() - own if name in names("configs")}
+        others = fields.keys() - own & {*names("configs")}
+        others = {
+            name for name in others if fields[name] == _usual(find("configs", name)).get(name, cls)
+        }
         fields = {name: value for name, value in fields.items() if name not in others}
         fields = fields_of(marked, fields, source)
         try:
@@ -331,7 +334,7 @@ def _marked_class(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertCon
             marker = find("configs", name)
             if not issubclass(marker, BertConfig):  # marks an encoder that is not a Transformer
                 continue
-            usual = _usual(marker)[name]
+            usual = _usual(marker).get(name)
             classes |= {marker} if value != usual or type(value) is not type(usual) else set()
     direction = fields.get("attention_direction")
     classes |= {find("configs", direction)} if direction in marks else set()

@@ -127,7 +127,7 @@ class SelfAttention(keras.layers.Layer):
         Returns: ([B, L, H], scores before the softmax [B, A, L, K]).
         """
         # The query is scaled instead of the scores: it is the smaller tensor.
-        scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
+        scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, K]
         weights = dropout(softmax(scores), self.dropout_rate, seed)
         context = ops.matmul(weights, value)  # [B, A, L, D]
         rows, heads, length, width = ops.shape(context)

@@ -22,11 +22,9 @@ def cross_entropy(logits, labels):
     """
     logits = ops.cast(logits, "float32")
     if keras.backend.backend() == "tensorflow":
-        from official_bert.backend.tensorflow_kernels import (
-            cross_entropy as tensorflow_cross_entropy,
-        )
+        from official_bert.backend import tensorflow_kernels
 
-        return tensorflow_cross_entropy(logits, ops.cast(labels, "int32"))
+        return tensorflow_kernels.cross_entropy(logits, ops.cast(labels, "int32"))
     if keras.backend.backend() == "jax":
         from official_bert.backend import jax_kernels
 

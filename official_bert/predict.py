@@ -195,7 +195,8 @@ class Model(LoadedModel):
             return {"vector": normalized(vector) if normalize else vector}
 
         rows = self._rows([own.prepared(text, prompt) for text in texts], None, settings)
-        key = ("embed", pooling, layer, normalize, of_prompt)
+        # The graph keeps the steps, so no others get their ids.
+        key = ("embed", pooling, layer, normalize, of_prompt, how.poolings, *map(id, how.steps))
         found = np.stack([output["vector"] for output in self._run(key, vectors, rows, batch_size)])
         return found[0] if one else found
 

@@ -32,11 +32,7 @@ class BertPretrainer(ModelWithLosses):
     """
 
     def __init__(
-        self,
-        encoder: BertEncoder | BertConfig,
-        objectives=BERT,
-        seed: int | None = None,
-        **kwargs,
+        self, encoder: BertEncoder | BertConfig, objectives=BERT, seed: int | None = None, **kwargs
     ):
         super().__init__(**{"name": "pretrainer", **kwargs})
         if isinstance(encoder, BertConfig):

@@ -10,7 +10,7 @@ from data_prep.jobs.output_folder import begin, earlier, locked
 from experiments.training import runs
 from experiments.training.settings.config_values import override
 from experiments.training.settings.options import value_of
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_once
 from official_bert.common.paths import local_path
 
 
@@ -21,15 +21,18 @@ def parse(text, config):
     Inner fields are named by a path: "task_options.truncation=head,tail".
 
     Raises:
-      UserError: a field is unknown or a value is not of its type.
+      UserError: a field is unknown, a value is not of its type, or one of them is there twice.
     """
     grid = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, values = part.partition("=")
         if not equals or not values:
             raise UserError(f'--search: "{part}" is not FIELD=VALUE,VALUE')
+        name = name.strip()
+        check_once([*grid, name], "--search")
         changed = [override(config, {name: value.strip()}) for value in values.split(",")]
         grid[name] = [_field(c, name) for c in changed]
+        check_once(grid[name], f"--search: {name}")
     return grid
 
 

@@ -5,7 +5,6 @@ Chinese) and the 24 miniatures are of this kind, and so is what its training scr
 """
 
 import dataclasses
-import math
 import os
 from pathlib import Path
 
@@ -20,10 +19,7 @@ from official_bert.config import BertConfig
 from official_bert.extension import names
 from official_bert.window_pooling import token_pooling_fields
 
-_LEFT_OUT = (
-    (r"(^|/)beta[12]_power", "optimiser slots"),
-    (r"^global_step$", "the step counter"),
-)
+_LEFT_OUT = ((r"(^|/)beta[12]_power", "optimiser slots"), (r"^global_step$", "the step counter"))
 
 # Fields in which other code says what its encoder computes -> their values for BERT's encoder.
 _COMPUTES = {
@@ -68,7 +64,6 @@ def import_google(
     shapes = {name: bundle.shapes[there] for name, there in own.items()}
     stored = {name: name for name in own}
     settings = _settings(shapes, stored, head, config)
-    numbers = sum(map(math.prod, bundle.shapes.values()))
 
     def read(name):
         array = bundle.read(own[name])
@@ -76,7 +71,7 @@ def import_google(
 
     source = transfer.TensorSource(str(prefix), "google", stored, read)
     return transfer.assembled(
-        config, settings, source, tokenizer, notes, _LEFT_OUT, numbers, **encoder_options
+        config, settings, source, tokenizer, notes, _LEFT_OUT, bundle.numbers, **encoder_options
     )
 
 
@@ -121,8 +116,14 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
             from official_bert.tokenization import write_vocab
 
             write_vocab(temporary / "vocab.txt", tokenizer.vocab)
-    left_out = ", ".join(transfer.nameless(model, head, "google"))
-    return [f"left out, the original has no place for it: {left_out}"] if left_out else []
+    left_out = transfer.nameless(model, head, "google")
+    left_out += ["problem multi_label"] * (own.get("problem") == "multi_label")
+    if tokenizer is not None:
+        rules = tokenizer.rules
+        left_out += ["strip_accents"] * (rules.accents_go != rules.do_lower_case)
+        left_out += ["tokenize_chinese_chars"] * (not rules.tokenize_chinese_chars)
+    names = ", ".join(left_out)
+    return [f"left out, the original has no place for it: {names}"] if left_out else []
 
 
 def is_google_checkpoint(path: str | os.PathLike) -> bool:
@@ -169,8 +170,8 @@ def find_prefix(path: str | os.PathLike) -> Path:
     """
     path = Path(path)
     if not path.is_dir():
-        prefix = path.with_name(path.name.removesuffix(".index"))
-        if prefix.with_name(prefix.name + ".index").is_file():
+        prefix = Path(str(path).removesuffix(".index"))
+        if os.path.isfile(f"{prefix}.index"):
             return prefix
         raise UserError(f"{path}: no such checkpoint (expected {prefix.name}.index)")
     found = sorted(path.glob("*.index"))
@@ -179,7 +180,7 @@ def find_prefix(path: str | os.PathLike) -> Path:
     if len(found) == 1:
         return found[0].with_suffix("")
     if not found:
-        raise UserError(f"{path}: no TensorFlow checkpoint here (no file ends in .ckpt.index)")
+        raise UserError(f"{path}: no TensorFlow checkpoint here (no file ends in .index)")
     names = ", ".join(file.stem for file in found)
     raise UserError(f"{path}: several checkpoints ({names}); name the prefix of one of them")
 
@@ -211,7 +212,7 @@ def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConf
         return {"head": "pretraining", "objectives": words + ["next_sentence"] * has_pairs}
     if head == "none":
         return {"head": head}
-    if shapes.get("cls/squad/output_weights") == [2, config.hidden_size]:
+    if shapes.get("cls/squad/output_weights") == (2, config.hidden_size):
         return {"head": "span"}
     weights = list(shapes.get(stored.get("output_weights"), ()))
     weights = weights[::-1] if stored.get("output_weights") == _KERAS_KERNEL else weights

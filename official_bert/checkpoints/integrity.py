@@ -30,6 +30,7 @@ def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any])
       name: the name of that file.
       fields: what it holds.
     """
+    fields = {key: value for key, value in fields.items() if key != CHECKSUMS}  # of another folder
     paths = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
     found = {path.relative_to(folder).as_posix(): path for path in paths}
     checksums = {inner: crc32c_file(path) for inner, path in found.items()}
@@ -92,7 +93,7 @@ def check_size(
             f"most {_MOST_LAYERS} are read"
         )
     needed = config.num_parameters
-    needed += config.hidden_size * int(settings.get("num_labels") or 0)
+    needed += config.hidden_size * (settings.get("num_labels") or 0)
     if needed > _MOST_TIMES * numbers + (1 << 20):
         raise UserError(
             f"{source}: holds {numbers:,} numbers, but the configuration beside it describes a "

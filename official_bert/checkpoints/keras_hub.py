@@ -13,12 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.checkpoints import (
-    integrity,
-    members,
-    model_folder,
-    transfer,
-)
+from official_bert.checkpoints import integrity, members, model_folder, transfer
 from official_bert.checkpoints.files import hdf5_files
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.member import Backbone
@@ -28,12 +23,7 @@ from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
 from official_bert.common.outside_files import check_below
 from official_bert.config import BertConfig
-from official_bert.tokenization import (
-    SPECIAL_TOKENS,
-    BertTokenizer,
-    Tokenizer,
-    load_tokenizer,
-)
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, Tokenizer, load_tokenizer
 from official_bert.tokenization.library.own_json import as_own
 
 _TOKENIZER = "tokenizer.json"

@@ -105,7 +105,7 @@ def save(
         if tokenizer.kind != _FIRST_KIND:
             description["tokenizer"] = tokenizer.kind
         check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
-    with atomic_folder(folder, overwrite, size_of(model)) as temporary:
+    with atomic_folder(folder, overwrite, size_of(model) // (1 + half)) as temporary:
         config.to_json_file(temporary / CONFIG_FILE)
         tensors = {name: _array(v) for name, v in named_variables(model).items()}
         if half:

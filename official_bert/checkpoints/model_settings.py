@@ -48,14 +48,13 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     for name, kind in (("embedding", dict), ("fine_tuning", dict), ("license", str)):
         if name in settings:
             field(settings, name, kind, path)
-    if settings.get("max_seq_length") is not None:
-        _positive(path, settings, "max_seq_length")
+    for name in ("max_seq_length", "num_labels"):
+        if settings.get(name) is not None:
+            _positive(path, settings, name)
     task = settings.get("task")
     if isinstance(task, dict):  # what fine-tuning writes
-        kinds: tuple[tuple[str, type], ...] = (("name", str), ("options", dict))
-        for name, of in kinds:
-            if name in task:
-                field(task, name, of, f"{path}: task")
+        for name in task.keys() & {"name", "options"}:
+            field(task, name, str if name == "name" else dict, f"{path}: task")
     return settings
 
 

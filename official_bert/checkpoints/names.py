@@ -172,12 +172,8 @@ def _is_transposed(format_name: str, names: Names) -> bool:
 def _block(i: int) -> list[Names]:
     rows = []
     for ours, google, huggingface, keras_hub in _BLOCK_LAYERS:
-        is_norm = ours.endswith("norm")
-        for ending, torch_ending in (
-            (("gamma", "weight"), ("beta", "bias"))
-            if is_norm
-            else (("kernel", "weight"), ("bias", "bias"))
-        ):
+        endings = ("gamma", "beta") if ours.endswith("norm") else ("kernel", "bias")
+        for ending, torch_ending in zip(endings, ("weight", "bias"), strict=True):
             rows.append(
                 Names(
                     "encoder",

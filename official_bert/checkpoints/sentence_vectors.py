@@ -6,13 +6,14 @@ when it computes.
 """
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import fields_of, list_of
+from official_bert.common.json_files import field, fields_of, list_of, shorten
 
 POOLINGS = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 # Activations of the dense layer behind the pooling: class in torch.nn -> name in Keras.
@@ -141,12 +142,19 @@ class SentenceVectors:
         vectors = cls(**fields_of(cls, fields, where))
         if not set(vectors.poolings) <= {*POOLINGS} or not vectors.poolings:
             raise UserError(f"{where}: poolings: each is one of {', '.join(POOLINGS)}")
-        if vectors.prompt and not isinstance(vectors.prompts.get(vectors.prompt), str):
-            raise UserError(f"{where}: prompt: {vectors.prompt!r} is none of its prompts")
+        check_prompts(vectors.prompts, vectors.prompt, where)
         if lost := [step for step in vectors.steps if step != NORMALIZE]:
             reason = f"{', '.join(lost)} is not kept in a model folder; load the original one"
             vectors = dataclasses.replace(vectors, refused=vectors.refused or reason)
         return vectors
+
+
+def check_prompts(prompts: dict[str, Any], default: Any, where: str | os.PathLike) -> None:
+    """Raise UserError where a prompt is not a text, or the default's name is none of theirs."""
+    for name in prompts:
+        field(prompts, name, str, f"{where}: prompts")
+    if default not in ["", *prompts]:
+        raise UserError(f"{where}: the default {shorten(default)} is none of its prompts")
 
 
 def normalized(x):

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import operator
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -187,10 +188,10 @@ class Tokenizer:
         Raises:
           UserError: as for a call, but too long texts are cut.
         """
-        texts, pairs = text_list(texts, "texts"), pairs and text_list(pairs, "pairs")
-        if pairs is not None and len(pairs) != len(texts):
-            raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
-        ids, offsets = self.encode_batch([*texts, *(pairs or ())])
+        texts, others = text_list(texts, "texts"), []
+        if pairs is not None and len(others := text_list(pairs, "pairs")) != len(texts):
+            raise UserError(f"{len(texts)} texts, but {len(others)} pairs; give each text its own")
+        ids, offsets = self.encode_batch([*texts, *others])
         pieces = [part.tolist() for part in np.split(ids, offsets[1:-1])]
         seconds = pieces[len(texts) :] or [None] * len(texts)
         return [
@@ -272,6 +273,15 @@ class Tokenizer:
           IndexError: an id is outside the vocabulary.
         """
         raise NotImplementedError
+
+    def _shown(self, ids: Iterable[int]) -> list[int]:
+        """Return the ids that `decode` shows; IndexError where one is outside the vocabulary."""
+        numbers = [*map(operator.index, ids)]
+        for number in numbers:
+            if not 0 <= number < self.vocab_size:
+                raise IndexError(f"id {number} is outside the vocabulary")
+        left_out = {self.pad_id, self.cls_id, self.sep_id}
+        return [number for number in numbers if number not in left_out]
 
     def digest(self) -> str:
         """Return a hash of everything that decides the pieces."""

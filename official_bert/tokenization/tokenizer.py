@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from official_bert.common.errors import UserError
 from official_bert.tokenization import decoding, fast, offsets, reference, vocabulary
 from official_bert.tokenization.base import Tokenizer
 
@@ -58,6 +59,8 @@ class BertTokenizer(Tokenizer):
         Raises:
           UserError: the vocabulary cannot be used (see `vocabulary.load_vocab`).
         """
+        if isinstance(vocab, dict):
+            raise UserError("vocabulary: give the pieces in the order of their ids, not a dict")
         if isinstance(vocab, str | os.PathLike):
             vocab = vocabulary.load_vocab(vocab)
         else:
@@ -88,7 +91,7 @@ class BertTokenizer(Tokenizer):
         return self._placed(offsets.tokenize_with_offsets(text, self._id_of, self.rules))
 
     def decode(self, ids: Iterable[int]) -> str:
-        return decoding.pieces_to_text(self.vocab[index] for index in ids)
+        return decoding.pieces_to_text(self.vocab[index] for index in self._shown(ids))
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         # Tens of megabytes a second; lines are fastest some 100 kB at once, see `fast.py`.

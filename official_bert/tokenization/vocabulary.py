@@ -122,6 +122,8 @@ def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
     """
     if not vocab:
         raise UserError(f"{where}: empty")
+    if odd := [piece for piece in vocab if not isinstance(piece, str)]:
+        raise UserError(f"{where}: {odd[0]!r:.80} is not a text")
     needed = SPECIAL_TOKENS[:-1]
     if missing := [token for token in needed if token not in set(vocab)]:
         raise UserError(

@@ -160,7 +160,7 @@ def test_several_tables_of_one_command_are_one_grid(table, tmp_path):
     text = text.replace("(HELDOUT_LOSS, ", "(*[").replace('")),', '")],),')
     text = text.replace('": corpus}', '": corpus, "scale": "fewer"}')
     second.write_text(text)
-    arguments = [f"--config={first},{second}", f"--workdir={tmp_path}", "--workers=1"]
+    arguments = ["--config", f"{first},{second}", "--workdir", str(tmp_path), "--workers=1"]
     arguments.append(f"--cells={folder / 'cells'}")
     command = [sys.executable, "-m", "experiments.ablate", *arguments]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

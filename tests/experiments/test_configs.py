@@ -32,7 +32,7 @@ def test_what_a_configuration_contains_depends_on_no_file_or_package_of_the_mach
 def test_a_table_in_a_shared_file_goes_by_the_path_of_its_own():
     named, by_path = load_config("table2:cpu"), load_config("experiments/configs/table2.py:cpu")
     assert named == by_path and named.title == "SQuAD 1.1"
-    with pytest.raises(UserError, match="no such file elsewhere/table2.py"):
+    with pytest.raises(UserError, match="no such Python file elsewhere/table2.py"):
         load_config("elsewhere/table2.py:cpu")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_runs
+from in_process import call
 from tiny_runs import finetune_config
 
 from data_prep.jobs import checked_json
@@ -106,6 +107,18 @@ def test_evaluate_measures_what_training_measured(pretrained, data, capsys):
     assert said[0].startswith("reads ") and "4/4" in said[-1]
     few, many = (evaluate.run(*arguments, batch_size=n) for n in (50, 512))
     assert few == pytest.approx(many, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (("--data=x", "--precision=mixed_bfloat16"), "--precision is for --records"),
+        (("--records=x", "--split=test"), "--split is for --data"),
+    ],
+)
+def test_evaluate_refuses_what_it_would_not_use(flags, message, capsys):
+    assert call(evaluate, "--model=m", *flags) == 2
+    assert f"{message}; leave it out" in capsys.readouterr().err
 
 
 def test_continued_pretraining_starts_from_the_checkpoint(pretrained, data, tmp_path):
@@ -274,6 +287,10 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
     assert results.stat().st_mtime_ns == before
     with pytest.raises(UserError, match="unknown field"):
         search.parse("rate=1,2", config)
+    with pytest.raises(UserError, match="--search: seed is there twice"):
+        search.parse("seed=1; seed = 2", config)
+    with pytest.raises(UserError, match="--search: learning_rate: 5e-05 is there twice"):
+        search.parse("learning_rate=5e-5,0.00005", config)
 
 
 def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, data, tmp_path):

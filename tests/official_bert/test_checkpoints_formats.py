@@ -95,6 +95,18 @@ def test_the_encoder_alone_and_heads_of_ones_own(google_folder, tmp_path, pretra
     assert len(notes) == 1 and "bert.pooler" in notes[0] and "seq_relationship" not in notes[0]
 
 
+def test_heads_of_google_checkpoints_and_what_these_cannot_say(tmp_path, pretrainer):
+    span = ob.BertSpan(pretrainer.encoder)
+    assert google.export_google(tmp_path / "span", span, ob.BertTokenizer(VOCAB)) == []
+    loaded = google.import_google(tmp_path / "span")
+    assert loaded.head == "span" and loaded.report.initial == []
+    assert_equal_weights(loaded.model, span)
+    several = ob.BertClassifier(pretrainer.encoder, 3, "multi_label")
+    keeps_accents = ob.BertTokenizer(VOCAB, True, False, False)
+    (note,) = google.export_google(tmp_path / "several", several, keeps_accents)
+    assert note.endswith(": problem multi_label, strip_accents, tokenize_chinese_chars")
+
+
 class _Other(NextSentence):
     name = "other"
 
@@ -124,6 +136,8 @@ def test_prefixes_and_missing_checkpoints(google_folder, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no TensorFlow checkpoint here"):
         google.import_google(tmp_path / "empty")
+    with pytest.raises(UserError, match="no such checkpoint"):
+        google.find_prefix(".index")
 
 
 def test_huggingface_missing_and_mis_shaped_tensors_are_named(hf_folder):

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import pickle
 import re
 
@@ -49,10 +50,11 @@ DEEP = "[" * 900 + "]" * 900
         ({"hidden_act": ["gelu"]}, "config.json: hidden_act must be a text"),
         ({"hidden_act": "silu"}, "hidden_act='silu'; it is one of gelu"),
         ({"id2label": ["a", "b"]}, "config.json: id2label must be a JSON object"),
-        ({"id2label": {"a": "b", "c": "d"}}, "config.json: the fields of id2label must be numbers"),
+        ({"id2label": {"0": "b", "2": "d"}}, "config.json: the fields of id2label must be 0, 1"),
         ({"id2label": {"0": None, "1": 2}}, "config.json: id2label: 0 must be a text"),
         ({"quantization_config": {"bits": 4}}, "config.json: quantization_config is set"),
         ({"num_attention_heads": None}, "num_attention_heads must be a whole number"),
+        ({"problem_type": "ranking"}, "config.json: problem_type='ranking'; it is one of"),
         ({"problem_type": {"a": 1}}, "config.json: problem_type must be a text"),
         ({"position_embedding_type": 3}, "config.json: position_embedding_type must be a text"),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
@@ -99,6 +101,18 @@ def test_an_index_names_no_file_outside_of_its_folder(folder, tmp_path_factory, 
     index.write_text(json.dumps({"weight_map": {"bert.x": name}}))
     expected = "must be a text" if name == 3 else f"the file {name!r}, which is outside of"
     with pytest.raises(UserError, match=f"index.json.*{re.escape(expected)}"):
+        huggingface.import_huggingface(folder)
+
+
+def test_a_shard_may_not_be_a_pipe(folder):
+    (folder / "model.safetensors").unlink()
+    os.mkfifo(folder / "a")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"x": "a"}}))
+    with pytest.raises(UserError, match="a: is not a file"):
+        huggingface.import_huggingface(folder)
+    index.rename(folder / "pytorch_model.bin.index.json").write_text('{"weight_map": {}}')
+    with pytest.raises(UserError, match="a pickle, which PyTorch|is missing"):
         huggingface.import_huggingface(folder)
 
 

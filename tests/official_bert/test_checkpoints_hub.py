@@ -242,3 +242,12 @@ def test_wrong_names_are_said_in_one_line_before_keras_starts(served, tmp_path):
     assert {"tensorflow", "keras", "keras_hub"}.isdisjoint(ended.stdout.split())
     assert "official_bert.checkpoints.finding.hub" in ended.stdout
     assert sum("/api/models/" in request for request in served.asked) == 1
+
+
+def test_names_that_nobody_can_have():
+    with pytest.raises(UserError, match="no name that a model of"):
+        ob.load(f"a..b@{'0' * 40}")
+    with pytest.raises(UserError, match="aaa: cannot be read"):
+        ob.load("a" * 300)
+    with pytest.raises(UserError, match="is KerasHub.s, and a revision is for the hub"):
+        resolve.find("bert_tiny_en_uncased", "main")

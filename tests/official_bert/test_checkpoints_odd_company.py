@@ -228,3 +228,8 @@ class TestHuggingFace:
         change_json(folder / "config.json", id2label={"0": "x", "1": "x"})
         with pytest.raises(UserError, match="config.json: id2label: x is there twice"):
             ob.load(folder)
+
+    def test_regression_to_several_numbers_is_left_out(self, folder):
+        change_json(folder / "config.json", problem_type="regression")
+        loaded = ob.load(folder)
+        assert loaded.head == "none" and "regression to 2 numbers" in str(loaded.report)

@@ -9,6 +9,7 @@ import served_models
 from scipy.special import softmax
 
 import official_bert as ob
+from official_bert.checkpoints.sentence_vectors import SentenceVectors
 from official_bert.export import text_answers
 from official_bert.predict import Model
 
@@ -72,6 +73,11 @@ def test_vectors(pooling, loaded, encoder, tokenizer):
     }[pooling]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.dtype == np.float32 and model.embed(TEXTS[0], pooling).shape == (16,)
+    model.vectors = SentenceVectors(("max",))
+    highest = [sequence.max(0) for sequence in sequences]
+    np.testing.assert_allclose(model.embed(TEXTS), highest, atol=1e-5)
+    model.vectors = SentenceVectors(("mean",))
+    np.testing.assert_allclose(model.embed(TEXTS), [x.mean(0) for x in sequences], atol=1e-5)
     unit = model.embed(TEXTS, pooling, layer=1, normalize=True)
     np.testing.assert_allclose((unit**2).sum(1), np.ones(4), rtol=1e-5)
 

@@ -186,6 +186,8 @@ def test_an_export_to_hugging_face_keeps_how_vectors_are_made(written, tmp_path,
         ({}, [("LayerNorm", "2")], "the module LayerNorm is not computed here"),
         ({}, [("my_code.Router", "2")], "the module my_code.Router is not computed here"),
         ({}, [("Dense", "../2")], "outside of"),
+        ({}, [("Dense", "narrow")], r"\(3, 7\).* expected .*\(3, 8\)"),
+        ({}, [("Dense", "eight bits")], "linear.weight is int8: a weight must be"),
         ({}, [("Dense", "2_Dense")], "activation_function torch.nn.Softmax; known are"),
     ],
 )
@@ -193,6 +195,11 @@ def test_what_is_not_computed_is_refused_where_it_is_asked_for(written, pooling,
     folder = written(pooling, steps)
     if steps == [("Dense", "2_Dense")]:
         dense(folder, "2_Dense", 3, "torch.nn.Softmax")
+    for path in [path for _, path in steps if path in ("narrow", "eight bits")]:
+        tensors = dense(folder, path, 3, inputs=7 if path == "narrow" else 8)
+        if path == "eight bits":
+            bits = {name: array.astype("int8") for name, array in tensors.items()}
+            save_file(bits, folder / path / "model.safetensors")
     loaded = ob.load(folder)  # the encoder is sound
     assert "embed needs a pooling: " in str(loaded.report)
     with pytest.raises(UserError, match=message):
@@ -222,7 +229,8 @@ def test_damaged_descriptions_are_named():
     for wrong, message in (
         ({"poolings": "mean"}, "poolings must be a list"),
         ({"poolings": ["median"]}, "poolings: each is one of"),
-        ({"prompt": "x"}, "prompt: 'x' is none of its prompts"),
+        ({"prompt": "x"}, 'the default "x" is none of its prompts'),
+        ({"prompts": {"x": 5}}, "prompts: x must be a text"),
         ({"lower_case": 1}, "lower_case must be true or false"),
     ):
         with pytest.raises(UserError, match=f"here: {message}"):

@@ -158,3 +158,14 @@ def test_an_index_asks_for_no_more_than_it_takes(tmp_path):
         TensorBundle(tmp_path / "x")
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
+
+
+def test_a_shape_is_not_believed_beyond_the_bytes_of_its_tensor(tmp_path):
+    dimension = b"\x08" + number(1 << 40)
+    shape = b"\x12" + number(len(dimension)) + dimension
+    entry = b"\x08\x01\x12" + number(len(shape)) + shape + b"\x28\x04"  # float32, of four bytes
+    block = bytes(3) + number(0) + number(1) + number(len(entry)) + b"a" + entry + END
+    (tmp_path / "x.index").write_bytes(index_of(block))
+    (tmp_path / "x.data-00000-of-00001").write_bytes(bytes(4))
+    bundle = TensorBundle(tmp_path / "x")
+    assert (bundle.shapes, bundle.numbers) == ({"a": (1 << 40,)}, 4)

@@ -195,7 +195,10 @@ class TestDecode:
         tokenizer = BertTokenizer(TOY)
         ids = [tokenizer.cls_id, TOY.index("un"), TOY.index("##want"), TOY.index("##ed")]
         ids += [tokenizer.mask_id, TOY.index("!"), tokenizer.sep_id, tokenizer.pad_id]
-        assert tokenizer.decode(ids) == "unwanted [MASK]!"
+        assert tokenizer.decode(ids) == tokenizer.decode(np.array(ids)) == "unwanted [MASK]!"
+        for outside in (-1, len(TOY)):
+            with pytest.raises(IndexError, match=f"id {outside} is outside the vocabulary"):
+                tokenizer.decode([outside])
 
 
 BATCH_WORDS = [*SPECIAL_TOKENS, "a", "b", "c", "##d"]
@@ -209,6 +212,9 @@ def test_called_it_gives_what_a_model_reads():
     assert batch["input_mask"].tolist() == [[1] * 6 + [0, 0], [1] * 8]
     assert {array.dtype for array in batch.values()} == {np.dtype("int32")}
     assert tokenizer("a b")["input_ids"].tolist() == [[2, 5, 6, 3]]
+    arrays = np.array(["a b", "c"]), np.array(["c", "ad bd"])
+    np.testing.assert_array_equal(tokenizer(*arrays)["input_ids"], batch["input_ids"])
+    assert tokenizer("a", "")["input_ids"].tolist() == [[2, 5, 3, 3]]
     assert tokenizer("a", padding="max_length", max_length=5)["input_mask"].tolist() == [
         [1, 1, 1, 0, 0]
     ]
@@ -232,3 +238,10 @@ def test_called_it_gives_what_a_model_reads():
 def test_what_cannot_be_made_into_a_batch_is_named(arguments, options, message):
     with pytest.raises(UserError, match=message):
         BertTokenizer(BATCH_WORDS)(*arguments, **options)
+
+
+def test_pieces_come_in_the_order_of_their_ids():
+    with pytest.raises(UserError, match="in the order of their ids, not a dict"):
+        BertTokenizer({piece: 9 - index for index, piece in enumerate(BATCH_WORDS)})
+    with pytest.raises(UserError, match="vocabulary: 0 is not a text"):
+        BertTokenizer([*BATCH_WORDS, 0])

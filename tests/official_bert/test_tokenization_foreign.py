@@ -4,6 +4,7 @@ import json
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 import tokenizer_zoo
 from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
@@ -11,6 +12,7 @@ from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tokenizer
+from official_bert.tokenization.graph import foreign_tables
 from official_bert.tokenization.library import own_json
 
 EACH = 21  # texts of a block; 500 and more in all
@@ -127,6 +129,8 @@ def test_what_the_files_beside_say_is_added(tmp_path):
     decoder = {str(size): {"content": "<e1>", "lstrip": True, "special": True}}
     ours = in_folder(tmp_path, made, added_tokens_decoder=decoder)
     assert ours.encode_with_offsets("the  <e1>")[1] == [(0, 3), (3, 9)]
+    with pytest.raises(UserError, match='added_tokens_decoder: "99.* is not an id'):
+        in_folder(tmp_path, made, added_tokens_decoder={"9" * 5000: {"content": "<e1>"}})
 
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "river", "boat", "COVID", "##s"]
@@ -181,6 +185,9 @@ def test_lines_keep_their_numbers(tmp_path, read):
         (lambda c: c["model"].update(type="BPE", merges=[], dropout=0.1), "dropout=0.1 draws"),
         (lambda c: c["model"].update(type="Letters"), "the library tokenizers cannot read it"),
         (lambda c: c.update(normalizer={"type": "Upside"}), "the library tokenizers cannot read"),
+        (lambda c: c.update(normalizer={}), "the library tokenizers cannot read"),
+        (lambda c: c["post_processor"].update(single=[]), 'joins texts as "" and'),
+        (lambda c: c["post_processor"]["special_tokens"].clear(), r"the field \[CLS\] is missing"),
         (lambda c: c["added_tokens"][0].update(id=3), "added_tokens gives '.PAD.' the id 3"),
         (lambda c: c["model"]["vocab"].update(a="b"), "vocab: a must be a whole number"),
         (
@@ -225,3 +232,13 @@ def test_pieces_say_what_continues_a_word(tmp_path):
     assert unigrams.continues[unigrams.vocab.index("boat")]
     with pytest.raises(UserError, match="do not say where words begin"):
         _ = in_folder(tmp_path, ZOO["word ends"]()).continues
+
+
+def test_kinds_of_characters_in_many_steps():
+    step = {"type": "Digits", "individual_digits": False}
+    kinds = [
+        foreign_tables.word_kinds({"pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}})
+        for steps in ([step], [step] * 30)
+    ]
+    np.testing.assert_array_equal(*kinds)
+    assert kinds[0][ord("1")] != kinds[0][ord("a")]

@@ -68,8 +68,7 @@ class WordTokenizer(Tokenizer):
         return [self.word_id(text[start:end]) for start, end in spans], spans
 
     def decode(self, ids: Iterable[int]) -> str:
-        left_out = {self.pad_id, self.cls_id, self.sep_id}
-        return " ".join(self.vocab[index] for index in ids if index not in left_out)
+        return " ".join(self.vocab[index] for index in self._shown(ids))
 
     def write(self, folder: str | os.PathLike) -> None:
         raise UserError("word vectors are not a model folder; keep their file")

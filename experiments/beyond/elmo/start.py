@@ -62,8 +62,7 @@ class Elmo(BertSource):
     def check_pretraining(self, config):
         if [parse_spec(written)[0] for written in config.objectives] != ["adjacent_words"]:
             raise UserError('--config.objectives: those of an ELMo are ("adjacent_words",)')
-        preflight.refuse(config, ("init_from", "remat"), "an ELMo")
-        preflight.refuse_options(config.model_options, "an ELMo")
+        preflight.refuse(config, ("init_from", "remat"), config.model_options, "an ELMo")
 
     def pretraining_start(self, config):
         bert, tokenizer = preflight.new_model(config)

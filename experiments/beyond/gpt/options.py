@@ -17,10 +17,6 @@ class GptOptions(Options):
     # has not been fine-tuned yet.
     draw_special_tokens: bool = False
 
-    def __post_init__(self):
-        if self.lm_loss_weight < 0:
-            raise UserError("configuration: lm_loss_weight must not be negative")
-
     @property
     def adds_loss(self):
         return self.lm_loss_weight > 0

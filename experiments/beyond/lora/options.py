@@ -17,9 +17,6 @@ class LoraOptions(Options):
     lora_alpha: float = 0.0
 
     def __post_init__(self):
-        for name in ("lora_rank", "lora_alpha"):
-            if getattr(self, name) < 0:
-                raise UserError(f"configuration: {name} must not be negative")
         if self.lora_alpha and not self.lora_rank:
             raise UserError("configuration: lora_alpha is the scale of updates; set lora_rank too")
 

@@ -119,8 +119,7 @@ class SentencePieceTokenizer(Tokenizer):
         return ids, spans
 
     def decode(self, ids: Iterable[int]) -> str:
-        left_out = {self.pad_id, self.cls_id, self.sep_id}
-        pieces = (self.vocab[index] for index in ids if index not in left_out)
+        pieces = (self.vocab[index] for index in self._shown(ids))
         text = "".join(f"{BLANK}{p}" if p in (SPECIAL.mask, SPECIAL.unk) else p for p in pieces)
         return text.replace(BLANK, " ").strip()
 

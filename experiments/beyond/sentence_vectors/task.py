@@ -179,9 +179,8 @@ class SentenceVectorsTask(SplitTask):
         return SentenceEncoder(loaded.encoder, poolings=loaded.vectors.poolings)
 
     def check_training(self, config, bert):
-        preflight.refuse(config, ("bilstm",), config.task)
         losses = [one for one in config.model_options if one.adds_loss]
-        preflight.refuse_options(losses, config.task)
+        preflight.refuse(config, ("bilstm",), losses, config.task)
         if self.whole_batches and config.gradient_accumulation > 1:
             raise UserError(
                 f"--config.gradient_accumulation={config.gradient_accumulation}: in-batch "

@@ -102,9 +102,8 @@ class TextToText(SplitTask):
         return written_flops(bert, rows, length)
 
     def check_training(self, config, bert):
-        preflight.refuse(config, ("bilstm",), config.task)
         losses = [one for one in config.model_options if one.adds_loss]
-        preflight.refuse_options(losses, config.task)
+        preflight.refuse(config, ("bilstm",), losses, config.task)
         decoder = Decoder.of(config).decoder
         if decoder in RNN_DECODERS and config.model:
             raise UserError(

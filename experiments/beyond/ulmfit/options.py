@@ -20,8 +20,6 @@ class UlmfitOptions(Options):
 
     def __post_init__(self):
         check_choice("schedule", self.schedule, ("linear", "slanted_triangular"), "configuration")
-        if self.unfreeze_epochs < 0:
-            raise UserError("configuration: unfreeze_epochs must not be negative")
 
     def check_model(self, config, task, bert):
         if self.concat_pooling and task.head["head"] != "classification":

@@ -5,8 +5,14 @@ from typing import Any
 
 from experiments.tables.judging.intervals import Effect
 from experiments.tables.judging.verdicts import Finding, Verdict
-from experiments.tables.planning.claims import Claim, Comparison
 from experiments.training.folder import dataclass_json
+from official_bert.common.json_files import field, list_of
+
+_DEFAULTS = {
+    one.name: one.default
+    for one in dataclasses.fields(Finding)
+    if one.default is not dataclasses.MISSING
+}
 
 
 def to_json(verdicts: list[Verdict]) -> list[dict]:
@@ -14,9 +20,14 @@ def to_json(verdicts: list[Verdict]) -> list[dict]:
     return [_of_verdict(verdict) for verdict in verdicts]
 
 
-def of_json(values: list[dict]) -> list[Verdict]:
-    """Return the verdicts that `to_json` wrote."""
-    return [_verdict(each) for each in values]
+def of_json(values: list[dict], where: str) -> list[Verdict]:
+    """Return the verdicts that `to_json` wrote.
+
+    Raises:
+      UserError: a field is missing or of another type.
+    """
+    values = list_of({"verdicts": values}, "verdicts", dict, where)
+    return dataclass_json.of_json(list[Verdict], [_nested(each, where) for each in values], where)
 
 
 def _of_verdict(verdict: Verdict) -> dict[str, Any]:
@@ -53,37 +64,22 @@ def of_effect(effect: Effect | None) -> dict[str, Any]:
     return {"effect": values.pop("mean"), **values}
 
 
-def _verdict(values: dict) -> Verdict:
-    findings = tuple(map(_finding, values["findings"]))
-    claim = Claim(
-        values["name"],
-        values["text"],
-        values["section"],
-        tuple(finding.comparison for finding in findings),
-        tuple(values["left_out"]),
-        values["own"],
-        values.get("exploratory", False),
-    )
-    extent = values.get("extent")
-    return Verdict(
-        claim,
-        values["verdict"],
-        findings,
-        values["mean_effect"] and _effect(values["mean_effect"]),
-        tuple(values["footnotes"]),
-        extent and tuple(extent),
-        tuple(values["depends_on"]),
-    )
+def _nested(values: dict, where: str) -> dict:
+    """Return a verdict's values with those of its parts in objects of their own."""
+    findings = list_of(values, "findings", dict, where)
+    mean = field(values, "mean_effect", (dict, type(None)), where)
+    return {
+        "extent": None,
+        **values,
+        "claim": {"exploratory": False, **values, "comparisons": findings},
+        "mean_effect": mean and _effect(mean, where),
+        "findings": [
+            {**_DEFAULTS, **each, "comparison": each, "effect": _effect(each, where)}
+            for each in findings
+        ],
+    }
 
 
-def _finding(values: dict) -> Finding:
-    comparison = Comparison(**{f.name: values[f.name] for f in dataclasses.fields(Comparison)})
-    known = {f.name for f in dataclasses.fields(Finding)} & values.keys() - {"effect"}
-    effect = None if values["effect"] is None else _effect(values)
-    return Finding(comparison, effect=effect, **{name: values[name] for name in known})
-
-
-def _effect(values: dict) -> Effect:
-    return Effect(
-        values["effect"], **{f.name: values[f.name] for f in dataclasses.fields(Effect)[1:]}
-    )
+def _effect(values: dict, where: str) -> dict | None:
+    mean = field(values, "effect", (float, type(None)), where)
+    return None if mean is None else {**values, "mean": mean}

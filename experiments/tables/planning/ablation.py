@@ -7,14 +7,13 @@ into cells, `experiments.tables.run.grid` runs them, `experiments.report` makes 
 """
 
 import dataclasses
-from collections.abc import Iterable
 from typing import ClassVar
 
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.options import replaced
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice, check_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,36 +270,50 @@ class Ablation:
     workers: int = 0
 
     def __post_init__(self):
-        _check_unique(self, "records", "name")
-        _check_unique(self, "variants", "name")
-        _check_unique(self, "columns", "label")
-        _check_unique(self, "rows", "label")
-        _check_known("row", self.rows, "variant", {v.name for v in self.variants})
-        rows, columns = {r.label for r in self.rows}, {c.label for c in self.columns}
-        _check_known("export", self.exports, "row", rows)
-        _check_known("export", self.exports, "column", columns)
-        _check_known("curve", self.curves, "column", columns)
+        named = {"records": "name", "variants": "name", "columns": "label", "rows": "label"}
+        for parts, name in named.items():
+            names = [getattr(one, name) for one in getattr(self, parts)]
+            check_once(names, f"{self.name}: {parts}")
+        records, variants = [r.name for r in self.records], [v.name for v in self.variants]
+        rows, columns = [r.label for r in self.rows], [c.label for c in self.columns]
+        for row in self.rows:
+            check_choice("variant", row.variant, variants, f"row {row.label}")
+            variant = self.variant(row.variant)
+            made = variant.pretrain if not variant.checkpoints else None
+            kept = made.snapshots if made else ()
+            if row.snapshot and row.snapshot not in kept:
+                raise UserError(
+                    f"row {row.label}: step {row.snapshot} is none of the snapshots of "
+                    f"{variant.name}: {', '.join(map(str, kept)) or 'it has none'}"
+                )
         for column in self.columns:
             if column.folds and not column.finetune:
                 raise UserError(f"column {column.label}: folds are for fine-tuning alone")
+            if any(seed >= 1000 for seed in column.seeds):
+                raise UserError(f"column {column.label}: its seeds must be below 1000")
             if column.question:
-                known = {r.name for r in self.records}
-                _known(f"column {column.label}", column.question.records, known)
+                check_choice("records", column.question.records, records, f"column {column.label}")
+        for export in self.exports:
+            check_choice("row", export.row, rows, "export")
+            check_choice("column", export.column, columns, "export")
+            if not self.column(export.column).finetune:
+                raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
         for claim in self.claims:
             for comparison in claim.comparisons:
-                for row in comparison.rows:
-                    _known("claim " + claim.name, row, rows)
-                _known("claim " + claim.name, comparison.column, columns)
+                for label in comparison.rows:
+                    check_choice("row", label, rows, f"claim {claim.name}")
+                check_choice("column", comparison.column, columns, f"claim {claim.name}")
         for curve in self.curves:
-            for row in (*curve.rows, *curve.less):
-                _known("curve " + curve.label, row, rows)
-            for row in curve.rows:
-                if not self.variant(self.row(row).variant).pretrain:
-                    raise UserError(f"curve {curve.label}: {row} has no steps of pre-training")
+            check_choice("column", curve.column, columns, f"curve {curve.label}")
+            for label in (*curve.rows, *curve.less):
+                check_choice("row", label, rows, f"curve {curve.label}")
+            for label in curve.rows:
+                if not self.variant(self.row(label).variant).pretrain:
+                    raise UserError(f"curve {curve.label}: {label} has no steps of pre-training")
         for variant in self.variants:
             for phase in variant.pretrain.phases if variant.pretrain else ():
                 if not (variant.random_init or variant.checkpoints):
-                    _known(f"variant {variant.name}", phase.records, {r.name for r in self.records})
+                    check_choice("records", phase.records, records, f"variant {variant.name}")
 
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
@@ -310,20 +323,3 @@ class Ablation:
 
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
-
-
-def _check_unique(ablation, field: str, name: str) -> None:
-    names = [getattr(part, name) for part in getattr(ablation, field)]
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
-        raise UserError(f"{ablation.name}: {field} has two entries named {', '.join(twice)}")
-
-
-def _check_known(what: str, parts: Iterable, field: str, known: set[str]) -> None:
-    for part in parts:
-        _known(what, getattr(part, field), known)
-
-
-def _known(what: str, name: str, known: set[str]) -> None:
-    if name not in known:
-        raise UserError(f'{what}: there is no "{name}"; known: {", ".join(sorted(known))}')

@@ -27,11 +27,7 @@ from experiments.training.folder.inputs import (
     read_task,
     task_digest,
 )
-from experiments.training.settings.config import (
-    FinetuneConfig,
-    PretrainConfig,
-    path_values,
-)
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig, path_values
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
 from experiments.training.settings.options import classes_for, flat, replaced
@@ -143,7 +139,9 @@ class _Planner:
                 planned = self._runs(row, column)
                 if planned:
                     runs[row.label, column.label] = tuple(planned)
-        exports = tuple(self._export(export, runs) for export in ablation.exports)
+        # A row that is left out has no runs.
+        exported = (one for one in ablation.exports if (one.row, one.column) in runs)
+        exports = tuple(self._export(export, runs) for export in exported)
         cells = tuple(self.cells.values())
         made = self.pretrains, exports, self.data, self.shapes, self.beside
         return TablePlan(cells, runs, *made, left_out)
@@ -294,9 +292,9 @@ class _Planner:
         # Columns that score one run by two metrics share it.
         values = changes_dict(config) | {"save_model": None}
         same = json.dumps([values, prints], sort_keys=True)
-        if same in self.same:
-            return self.same[same]
-        name = self.same[same] = "/".join(parts)
+        name = self.same.setdefault(same, "/".join(parts))
+        if name in self.cells and not exported:
+            return name
         if flops:
             self.shapes[name] = None if source.rate else bert, flops
         return self._add(

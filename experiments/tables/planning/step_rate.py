@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import itertools
-import time
+import timeit
 from collections.abc import Callable
 
 from experiments.training.settings.config import PretrainConfig
@@ -77,12 +77,10 @@ def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
     )
     trainer.set_schedule(1e-4, 0, 1_000_000)
     batches = itertools.repeat(_batch(batch, length))
-    best = float("inf")
-    for _ in range(3):  # the first one compiles
-        start = time.perf_counter()
-        trainer.train_from(batches, steps)
-        best = min(best, time.perf_counter() - start)
-    return best / steps
+    # The first one compiles.
+    return (
+        min(timeit.repeat(lambda: trainer.train_from(batches, steps), number=1, repeat=3)) / steps
+    )
 
 
 @functools.cache
@@ -103,11 +101,8 @@ def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
     # TensorFlow without XLA, as in training; JAX needs XLA.
     model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
     rows = _batch(batch, length)
-    best = float("inf")
-    for _ in range(4):  # the first one compiles
-        start = time.perf_counter()
-        model.train_on_batch(rows)
-        best = min(best, time.perf_counter() - start)
+    # The first one compiles.
+    best = min(timeit.repeat(lambda: model.train_on_batch(rows), number=1, repeat=4))
     return training_flops(bert, batch, length, _predictions(length)) / best
 
 

@@ -104,12 +104,14 @@ def _collect(ablation, plan, grid, statuses, made):
         names: dict[int, list] = {}
         folds: dict[tuple[int, int, int], list[Path]] = {}
         for one in planned:
-            status = statuses[one.cell]
-            if status.state == FINISHED:
+            status, result = statuses[one.cell], made.get(one.cell)
+            if result and (column.metric or result.main_metric) not in result.scores:
+                holes[key] = f"its runs have no {column.metric or 'score'}"
+            elif result:
                 cells = folds.setdefault((one.setting, one.pretrain_seed, one.finetune_seed), [])
                 cells.append(grid.folder(one.cell))
                 if len(cells) >= column.folds:
-                    run = _run(column, one, made[one.cell], grid, cells)
+                    run = _run(column, one, result, grid, cells)
                     settings.setdefault(one.setting, []).append(run)
                     found = [cell.name for cell in cells]
                     names.setdefault(one.setting, []).append(found if column.folds else found[-1])
@@ -132,7 +134,7 @@ def _run(column: Column, planned, result, grid, folds=()) -> Run:
         points, influence = archives.union(folds, metric)
         value = points if column.percent else points / 100
         return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
-    value = (100 if column.percent else 1) * result.scores.get(metric, float("nan"))
+    value = (100 if column.percent else 1) * result.scores[metric]
     influence = archives.influence(grid.folder(planned.cell), metric)
     return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
 

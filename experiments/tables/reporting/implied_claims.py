@@ -4,11 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from experiments.tables.judging.verdicts import Verdict
-from experiments.tables.planning.claims import (
-    GREATER,
-    Claim,
-    Comparison,
-)
+from experiments.tables.planning.claims import GREATER, Claim, Comparison
 
 
 def drop_implied(verdicts: list[Verdict]) -> list[Verdict]:

@@ -2,7 +2,7 @@
 
 A function takes the cell's configuration (paths filled in) and its folder, and returns its result
 as JSON values. Every function continues what an interrupted call left in the folder. A cell that
-trains is a run of `experiments.training`, and its folder is a run's folder.
+trains is a run of `experiments.training`, which writes its results itself.
 """
 
 import os
@@ -24,8 +24,10 @@ from official_bert.extension import find
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
-def run_cell(kind: str, config: dict, folder: Path, lock=None) -> dict:
-    """Run one cell of an ablation; `lock`: the lock of its folder, if the caller holds it."""
+def run_cell(kind: str, config: dict, folder: Path, lock=None):
+    """Run one cell of an ablation; `lock`: the lock of its folder, if the caller holds it.
+
+    Returns: the result as JSON values; a training's as of `training.runs`."""
     if kind not in TRAININGS:
         return find("cells", kind, KINDS)(config, Path(folder))
     from experiments.training import runs

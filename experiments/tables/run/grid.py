@@ -143,12 +143,9 @@ class Grid:
         for need in self.cells[name].needs:
             other = self.status(need)
             if other.state == FAILED:
-                reason = (
-                    other.reason
-                    if other.reason.startswith("needs ")
-                    else (f"needs {need}, which failed: {other.reason}")
-                )
-                return Status(FAILED, reason)
+                why = other.reason
+                whole = why if why.startswith("needs ") else f"needs {need}, which failed: {why}"
+                return Status(FAILED, whole)
         return Status(RUNNING if is_locked(folder) else PENDING)
 
     def statuses(self) -> dict[str, Status]:

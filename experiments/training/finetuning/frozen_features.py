@@ -75,17 +75,16 @@ def open_or_compute(
       batch_size: windows that are encoded at once; does not change the result.
       progress: show a progress line on stderr.
     """
+    arrays, data = None, (examples, windows, batch_size, progress)
     if not _is_whole(folder, layers):
         try:
             with atomic_folder(folder, overwrite=True) as temporary:
-                compute(temporary, build_encoder(), examples, windows, batch_size, progress)
+                compute(temporary, build_encoder(), *data)
         except UserError as error:
             if not _is_whole(folder, layers):  # another process may have written it meanwhile
                 commands.say(f"the vectors are not kept: {error}")
-                encoder = build_encoder()
-                arrays = hidden_states(encoder, examples, windows, batch_size, progress, layers)
-                return FrozenFeatures(arrays, sentence_features(examples, windows))
-    arrays = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
+                arrays = hidden_states(build_encoder(), *data, layers)
+    arrays = arrays or [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
     return FrozenFeatures(arrays, sentence_features(examples, windows))
 
 

@@ -36,7 +36,8 @@ def in_form(to_json: Callable, of_json: Callable, **how: Any) -> Any:
     """Declare a field with a form of its own; `how`: as of `dataclasses.field`.
 
     Args:
-      to_json, of_json: functions of the value and of its JSON values.
+      to_json: function of the value.
+      of_json: function of its JSON values and the beginning of an error's message.
     """
     return dataclasses.field(metadata={"form": (to_json, of_json)}, **how)
 
@@ -49,9 +50,11 @@ def to_json(value: Any) -> Any:
         return {name: to_json(each) for name, each in value.items()}
     if not dataclasses.is_dataclass(value):
         return value
-    found = {}
-    for field in dataclasses.fields(value):
+    found, fields = {}, dataclasses.fields(value)
+    for field in fields:
         part, how = getattr(value, field.name), field.metadata
+        if taken := how.get("rest") and part.keys() & {one.name for one in fields}:
+            raise ValueError(f"{type(value).__name__}.{field.name}: {min(taken)} is a field's name")
         if how.get("inline") or how.get("rest"):
             found |= to_json(part or {})
         elif not how.get("optional") or part != _default(field):
@@ -60,24 +63,27 @@ def to_json(value: Any) -> Any:
 
 
 def of_json(kind: Any, values: Any, where: str) -> Any:
-    """Return JSON values as a type: a dataclass, a list or dict of these, or a plain type.
+    """Return JSON values as a type: a dataclass, a list, tuple or dict of types, a plain type, or
+    one of these `| None`.
 
     Raises:
       UserError: a field is missing or of another type.
     """
-    parts = typing.get_args(kind)
-    if type(None) in parts and (values is None or dataclasses.is_dataclass(parts[0])):
+    parts, origin = typing.get_args(kind), typing.get_origin(kind)
+    if type(None) in parts:
         return None if values is None else of_json(parts[0], values, where)
-    if typing.get_origin(kind) is list:
-        return [of_json(parts[0], each, where) for each in _checked(values, list, where)]
-    if typing.get_origin(kind) is dict:
+    if origin in (list, tuple):
+        several = _checked(values, list, where)
+        kinds = parts[:1] * len(several) if origin is list or parts[1] is ... else parts
+        if len(kinds) != len(several):
+            raise UserError(f"{where}: expected a list of {len(kinds)}")
+        return origin(of_json(*pair, where) for pair in zip(kinds, several, strict=True))
+    if origin is dict:
         named = _checked(values, dict, where)
         return {name: of_json(parts[1], each, f"{where}: {name}") for name, each in named.items()}
-    return (
-        _of_fields(kind, values, where)
-        if dataclasses.is_dataclass(kind)
-        else _checked(values, kind, where)
-    )
+    if dataclasses.is_dataclass(kind):
+        return _of_fields(kind, values, where)
+    return _checked(values, kind, where)
 
 
 def _of_fields(kind: Any, values: Any, where: str) -> Any:
@@ -87,7 +93,7 @@ def _of_fields(kind: Any, values: Any, where: str) -> Any:
         hint, how = hints[field.name], field.metadata
         if how.get("inline"):
             inline = typing.get_args(hint)[0]
-            if dataclasses.fields(inline)[0].name in values:
+            if {one.name for one in dataclasses.fields(inline)} & values.keys():
                 found[field.name] = of_json(inline, values, where)
         elif how.get("rest"):
             found[field.name] = {name: values[name] for name in values if name in others}
@@ -95,7 +101,7 @@ def _of_fields(kind: Any, values: Any, where: str) -> Any:
             if not how.get("optional"):
                 raise UserError(f"{where}: {field.name} is missing")
         elif "form" in how:
-            found[field.name] = how["form"][1](values[field.name])
+            found[field.name] = how["form"][1](values[field.name], where)
         else:
             found[field.name] = of_json(hint, values[field.name], f"{where}: {field.name}")
     return kind(**found)

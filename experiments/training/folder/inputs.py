@@ -15,17 +15,12 @@ from pathlib import Path
 from data_prep.records import open_records
 from data_prep.tasks import class_of, get_task
 from experiments.training.folder import shared_prefix
+from experiments.training.folder.run_folder import Input
 from experiments.training.settings.config import path_values
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import sha256_file, state
 from official_bert.common.errors import UserError
 from official_bert.tokenization import find_vocabulary
-
-
-@dataclasses.dataclass(frozen=True)
-class Input:
-    place: str
-    digest: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,17 +35,13 @@ class Inputs:
     found: dict[str, Input]
     look_again: Callable[[], dict[str, Input]]
 
-    def stored(self) -> dict:
-        """Return plain JSON values."""
-        return {name: dataclasses.asdict(one) for name, one in self.found.items()}
-
     def digests(self) -> dict[str, str]:
         """Return {name: digest} of what is read for training and evaluation."""
         return {name: x.digest for name, x in self.found.items() if not _is_of_tests(name)}
 
-    def differences(self, stored: dict) -> list[str]:
-        """List the differences from the `stored()` of an earlier session, a line each."""
-        return _differences({name: Input(**values) for name, values in stored.items()}, self.found)
+    def differences(self, before: dict[str, Input]) -> list[str]:
+        """List the differences from what an earlier session found, a line each."""
+        return _differences(before, self.found)
 
     def check(self) -> None:
         """Raise UserError where a file has changed since the run began or went on."""
@@ -136,9 +127,15 @@ def _is_of_tests(name):
 
 
 def files_digest(paths: tuple[str, ...]) -> str:
-    """Hash the names and contents of files, not their folders."""
+    """Hash the names and contents of files, not their folders.
+
+    Raises:
+      UserError: there is no such file.
+    """
     digest = hashlib.sha256()
     for path in paths:
+        if not os.path.isfile(path):
+            raise UserError(f"{path}: no such file")
         digest.update(f"{Path(path).name} {_sha256(path, *state(path))}\n".encode())
     return digest.hexdigest()[:16]
 

@@ -4,6 +4,7 @@ config.json      versions.json    metrics.jsonl    events/    checkpoints/
 results.json     predictions/     model/           failure.json, of a table's run that failed
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -26,6 +27,14 @@ _LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decide
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
 # The names that a run replaces and removes in its folder, once that has a `CONFIG`.
 NAMES = (*_FILES, *_FOLDERS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """A file or folder that a run reads: its place, and a digest of its content."""
+
+    place: str
+    digest: str
 
 
 def begin(path, overwrite=False, lock=None):
@@ -80,7 +89,7 @@ class RunFolder:
                 "read, choose another --workdir or pass --overwrite"
             )
         if not self._results.exists():
-            self._write_config(inputs.stored())
+            self._write_config(to_json(inputs.found))
 
     def digest(self):
         """Hash the options and data that decide the result: an int below 2**24."""
@@ -132,9 +141,9 @@ class RunFolder:
                 "--overwrite"
             )
         stored = checked_json.read(self._results, finite=False)
-        found = _with_paths(stored, lambda inside: str(self.path / inside))
-        _with_paths(found, lambda path: self._check_there(path, check_model))
-        return of_json(kind, found, str(self._results))
+        found = of_json(kind, stored, str(self._results))
+        found = _with_paths(found, lambda inside: str(self.path / inside))
+        return _with_paths(found, lambda path: self._check_there(path, check_model))
 
     def finish(self, results):
         """Write results.json, with paths relative to the folder and the time of now.
@@ -150,7 +159,7 @@ class RunFolder:
         if self.write and self._inputs:
             self._inputs.check()
         results.ended = round(time.time(), 2)
-        self.write_json(RESULTS, _with_paths(to_json(results), self._inside))
+        self.write_json(RESULTS, to_json(_with_paths(results, self._inside)))
         return results
 
     def write_json(self, name, value):
@@ -228,30 +237,32 @@ class RunFolder:
 
 
 def read_config(folder, kind, otherwise):
-    """Return (configuration, inputs as JSON values) of a run's config.json.
+    """Return (configuration, {name: Input}) of a run's config.json.
 
     Args:
       kind: the configuration's dataclass.
       otherwise: the user's other choice, for messages.
 
     Raises:
-      UserError: there is none, or it is of another kind or version.
+      UserError: there is none, or it is damaged, or of another kind or version.
     """
-    stored = read_json(Path(folder) / CONFIG, finite=False, missing=otherwise)
+    path = Path(folder) / CONFIG
+    stored = read_json(path, finite=False, missing=otherwise)
     inputs, name = stored.pop("inputs", {}), stored.pop("kind", None)
     if name != kind.__name__:
         raise UserError(f"{folder} holds a run of {name}, this is {kind.__name__}; {otherwise}")
     stored.pop("checksum", None)
     try:
-        return from_dict(kind, stored, Path(folder) / CONFIG), inputs
+        inputs = of_json(dict[str, Input], inputs, f"{path}: inputs")
+        return from_dict(kind, stored, path), inputs
     except UserError as error:  # of another version
         raise UserError(f"{error}; {otherwise}") from None
 
 
 def _with_paths(results, change):
-    """Return the JSON values of results with `change` applied to every path."""
-    named = ("model", "predictions_file")
-    found = {name: change(value) if name in named else value for name, value in results.items()}
-    if "files" in results:
-        found["files"] = {name: change(path) for name, path in results["files"].items()}
-    return found
+    """Return results with `change` applied to every path."""
+    named = {name: getattr(results, name, "") for name in ("model", "predictions_file")}
+    found: dict = {name: change(path) for name, path in named.items() if path}
+    if files := getattr(results, "files", {}):
+        found["files"] = {name: change(path) for name, path in files.items()}
+    return dataclasses.replace(results, **found)

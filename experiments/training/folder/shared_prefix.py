@@ -56,7 +56,7 @@ def check(config, inputs) -> None:
     lines += [
         f"{name}: other data"
         for name, one in read.items()
-        if name != "trunk" and one["digest"] != found.get(name, one["digest"])
+        if name != "trunk" and one.digest != found.get(name, one.digest)
     ]
     if lines:
         raise UserError(f"{what} is of another run (there -> here): {'; '.join(lines)}")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from experiments.training.settings.options import (
     Options,
     bookkeeping,
+    check_numbers,
     check_positive,
     check_share,
     flat,
@@ -37,6 +38,9 @@ class Phase:
     train_batch_size: int = 0  # 0: the run's train_batch_size
     # False: without those of the run's objectives that are about pairs of segments.
     pairs: bool = True
+
+    def __post_init__(self):
+        check_numbers(self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,8 +81,11 @@ class TrainingConfig:
                 f"distribute=mirrored or tpu instead of {self.distribute}"
             )
         check_choice("precision", self.precision, PRECISION, "configuration")
+        for part in (self, *self.model_options):
+            check_numbers(part)
         check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
         check_share(self, "warmup_proportion", "it is a share of the training steps")
+        check_share(self, "adam_beta_2", "it is the share that Adam's mean of squares keeps")
 
     @property
     def bert_config(self):
@@ -135,6 +142,11 @@ class PretrainConfig(TrainingConfig):
         for name in ("phases", "objectives"):
             if not getattr(self, name):
                 raise UserError(f"configuration: {name} is empty; give at least one")
+        for step in self.snapshots:
+            if not 0 < step <= self.num_train_steps:
+                raise UserError(
+                    f"configuration: snapshots: {step} is none of the {self.num_train_steps} steps"
+                )
         where = "configuration: objectives"
         for name in [parse_spec(spec, where)[0] for spec in self.objectives][1:]:
             if name in BertConfig.language_models.values():

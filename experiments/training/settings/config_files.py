@@ -10,8 +10,8 @@ import re
 import sys
 import traceback
 
-from experiments.training.settings.config_values import override, unknown_field
-from experiments.training.settings.options import names_for
+from experiments.training.settings.config_values import override
+from experiments.training.settings.options import names_for, unknown_field
 from official_bert.common.errors import UserError, meant
 from official_bert.extension import object_paths
 
@@ -47,12 +47,12 @@ def load_config(source, overrides=()):
 
 def split_source(source):
     """Return (file, name of its function, scale) of a --config."""
-    path, colon, scale = source.rpartition(":")
-    if not colon or path.endswith((".py:", "")) and not path:
+    path, _, scale = source.rpartition(":")
+    if not path:
         path, scale = source, ""
     for candidate in (pathlib.Path(path), CONFIGS.parent.parent / path, CONFIGS / f"{path}.py"):
         candidate = candidate.resolve()
-        if candidate.is_file():
+        if candidate.is_file() and candidate.suffix == ".py":
             return candidate, "get_config", scale
         if candidate.parent == CONFIGS.resolve() and candidate.stem in SHARED_FILES:
             return candidate.with_name(SHARED_FILES[candidate.stem]), candidate.stem, scale
@@ -63,16 +63,16 @@ def split_source(source):
         module, _, function = recipes[name].partition(":")
         return pathlib.Path(importlib.util.find_spec(module).origin), function, scale
     raise UserError(
-        f"--config={source}: no such file {path}{meant(path, known().split(', '))}; files in "
-        f"experiments/configs: {known()}"
+        f"--config={source}: no such Python file {path}{meant(path, known().split(', '))}; files "
+        f"in experiments/configs: {known()}"
     )
 
 
 def import_file(path):
-    name = "bert_config_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8]
     if _is_ours(path):
         parts = path.relative_to(_PACKAGE).with_suffix("").parts
         return importlib.import_module(".".join(("experiments", *parts)))
+    name = "bert_config_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8]
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look there
     with _errors_of(path):
@@ -121,8 +121,8 @@ def _wrong_argument(error):
 
 def made_by(module, path, function, scale):
     get_config = getattr(module, function, None)
-    if get_config is None:
-        raise UserError(f"{path} has no function get_config(scale) that returns a configuration")
+    if not callable(get_config):
+        raise UserError(f"{path} has no function {function}(scale) that returns a configuration")
     if scale and not inspect.signature(get_config).parameters:
         raise UserError(f'{path} has no scales, but ":{scale}" was asked for')
     with _errors_of(path):

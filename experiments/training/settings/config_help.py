@@ -60,10 +60,7 @@ def _entries(node, flag):
     comments, hints = {}, typing.get_type_hints(type(node))
     for kind in reversed(type(node).__mro__[:-1]):
         comments |= _comments(kind)
-    if hasattr(node, "model_options"):
-        own = (field for field in dataclasses.fields(node) if field.name != "model_options")
-    else:
-        own = dataclasses.fields(node)
+    own = (field for field in dataclasses.fields(node) if field.name != "model_options")
     for field in sorted(own, key=lambda field: field.kw_only):  # own first
         value, name = getattr(node, field.name), f"{flag}.{field.name}"
         about = comments.get(field.name, "")

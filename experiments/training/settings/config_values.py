@@ -9,8 +9,15 @@ import typing
 
 from data_prep.jobs.output_folder import differing
 from experiments.training.settings.config import Phase
-from experiments.training.settings.options import changes, class_of, flat, names_for, replaced
-from official_bert.common.errors import UserError, meant
+from experiments.training.settings.options import (
+    changes,
+    class_of,
+    flat,
+    names_for,
+    replaced,
+    unknown_field,
+)
+from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of, parse_json, shorten
 from official_bert.common.typed import parsed, typed
 from official_bert.config import BertConfig, named_config
@@ -110,13 +117,6 @@ def _with_marks(bert, keys, hints):
     return known, hints
 
 
-def unknown_field(kind, key):
-    """Return the message about a field that a dataclass lacks."""
-    own = [field.name for field in dataclasses.fields(kind) if field.name != "model_options"]
-    valid = [*own, *names_for(kind)]
-    return f'unknown field "{key}"{meant(key, valid)}; valid fields: {", ".join(valid)}'
-
-
 def _typed(value, hint, name):
     """Return a value as the type `hint`; text of a command line is parsed."""
     try:
@@ -166,7 +166,7 @@ def changes_dict(config):
 
 
 def from_dict(kind, values, where="configuration"):
-    """Return the configuration whose `to_dict` or `changed` gave these values.
+    """Return the configuration of the values of `to_dict` or `changes_dict`.
 
     Args:
       kind: the dataclass, for example PretrainConfig.

@@ -6,9 +6,10 @@ in Python they are objects in `model_options`.
 """
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, meant
 from official_bert.extension import find, names
 
 
@@ -185,13 +186,16 @@ def replaced(config, **changes):
     """Return a configuration with fields or options replaced, by their names.
 
     It is `dataclasses.replace` for both.
+
+    Raises:
+      UserError: there is no such field.
     """
-    if not hasattr(config, "model_options"):
-        return dataclasses.replace(config, **changes)
-    own = {field.name for field in dataclasses.fields(config)}
+    own, options = {field.name for field in dataclasses.fields(config)}, {*names_for(type(config))}
+    if unknown := changes.keys() - own - options:
+        raise UserError(f"configuration: {unknown_field(type(config), min(unknown))}")
     found = {type(one): one for one in getattr(config, "model_options", ())}
     grouped: dict[type[Options], dict] = {}
-    for name in changes.keys() & {*names_for(type(config))} - own:
+    for name in changes.keys() & options - own:
         grouped.setdefault(class_of(type(config), name), {})[name] = changes.pop(name)
     for kind, fields in grouped.items():
         found[kind] = dataclasses.replace(found.get(kind, kind()), **fields)
@@ -200,11 +204,28 @@ def replaced(config, **changes):
     return dataclasses.replace(config, **changes)
 
 
+def unknown_field(kind, name: str) -> str:
+    """Return the message about a field that a class of configurations lacks."""
+    own = [field.name for field in dataclasses.fields(kind) if field.name != "model_options"]
+    valid = [*own, *names_for(kind)]
+    return f'unknown field "{name}"{meant(name, valid)}; valid fields: {", ".join(valid)}'
+
+
 def check_positive(config, *names) -> None:
     """Raise UserError where one of the fields is not above 0."""
     for name in names:
         if not getattr(config, name) > 0:
             raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")
+
+
+def check_numbers(config) -> None:
+    """Raise UserError where a number is infinite, or below 0 and below its default (-1)."""
+    for field in dataclasses.fields(config):
+        value, default = getattr(config, field.name), field.default
+        is_number = isinstance(value, (int, float)) and isinstance(default, (int, float))
+        if is_number and not min(0, default) <= value < math.inf:
+            what = f"configuration: {field.name} is {value}"
+            raise UserError(f"{what}; it must not be negative or infinite")
 
 
 def check_share(config, name: str, what: str) -> None:

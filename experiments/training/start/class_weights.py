@@ -1,5 +1,8 @@
 """Weights of a task's classes in the loss, as the field `class_weights` gives them."""
 
+import contextlib
+import math
+
 import numpy as np
 
 from official_bert.common.errors import UserError, first_of
@@ -38,14 +41,15 @@ def check_class_weights(config, task):
 
 
 def _listed(text, labels):
-    weights = np.ones(len(labels), np.float32)
+    weights = {}
     for part in text.split(","):
-        label, _, number = part.rpartition("=")
-        try:
-            weights[labels.index(label.strip())] = float(number)
-        except ValueError:
-            raise UserError(
-                f"--config.class_weights: {part.strip()!r} is not a LABEL=WEIGHT; "
-                f"the labels are {first_of(labels, 20)}; or say balanced"
-            ) from None
-    return weights
+        label, _, number = map(str.strip, part.rpartition("="))
+        with contextlib.suppress(ValueError):
+            if label in labels and label not in weights and 0 <= float(number) < math.inf:
+                weights[label] = float(number)
+                continue
+        raise UserError(
+            f"--config.class_weights: {part.strip()!r} is not a LABEL=WEIGHT with a weight from 0 "
+            f"on, each label once; the labels are {first_of(labels, 20)}; or say balanced"
+        )
+    return np.array([weights.get(label, 1) for label in labels], np.float32)

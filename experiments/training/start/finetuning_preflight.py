@@ -25,8 +25,8 @@ def finetuning(config):
     task = _task(config)
     source = initialization.of(config)
     what = f"--config.model={config.model}"
-    preflight.refuse(config, sorted(source.lacks), what)
-    preflight.refuse_options([one for one in config.model_options if not source.accepts(one)], what)
+    others = [one for one in config.model_options if not source.accepts(one)]
+    preflight.refuse(config, sorted(source.lacks), others, what)
     bert, tokenizer = source.check_finetuning(config, task)
     for one in config.model_options:
         one.check_finetuning(config, task, tokenizer)

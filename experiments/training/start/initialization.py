@@ -88,7 +88,7 @@ class ModelSource:
           examples: {split: examples} of the splits that are read already."""
         raise NotImplementedError
 
-    def finetune(self, step_by_step, config, folder, progress, task, examples) -> dict:
+    def finetune(self, step_by_step, config, folder, progress, task, examples):
         """Run a whole fine-tuning (`runs.finetune`); `step_by_step` runs one with a `Trainer`."""
         return step_by_step(self, config, folder, progress, task, examples)
 

@@ -25,18 +25,11 @@ _MAY_DIFFER = {
 }
 
 
-def refuse(config, names, what):
-    """Raise UserError where a configuration sets one of the fields `names`; `what` does not support
-    them."""
-    for name in names:
-        if getattr(config, name):
-            raise UserError(f"--config.{name} is not for {what}; leave it out")
-
-
-def refuse_options(options, what):
-    """Raise UserError where there are any `Options`, which `what` does not support."""
-    for one in options:
-        name = next(iter(changes(one)))
+def refuse(config, names, options, what):
+    """Raise UserError where a configuration sets one of the fields `names`, or where there are any
+    `options`: `what` does not support them."""
+    given = [name for name in names if getattr(config, name)]
+    for name in [*given, *(next(iter(changes(one))) for one in options)]:
         raise UserError(f"--config.{name} is not for {what}; leave it out")
 
 

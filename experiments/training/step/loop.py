@@ -15,6 +15,7 @@ import time
 import numpy as np
 
 from data_prep.jobs import commands
+from official_bert.common.json_files import fields_of
 
 # A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
 _SECONDS_PER_CALL = 1.0
@@ -81,7 +82,8 @@ def train(
       progress: Progress.
       state: TrainingState; changed in place.
       write: False in processes that write no files.
-      evaluate: function of the step -> (metrics, score or None); the highest score is the best.
+      evaluate: function of the step -> (metrics, score); the highest score is the best. Without
+        metrics nothing was evaluated.
       when_reached: dict of step -> function to call once that many steps are taken.
 
     Raises:
@@ -151,16 +153,16 @@ def restore(trainer, checkpoints, trunk=None):
       trunk: Checkpoints of the run's trunk, used while the run has no checkpoint of its own.
 
     Raises:
-      UserError: the checkpoint is of another model.
+      UserError: the checkpoint is of another model or version.
     """
-    found = checkpoints.load_newest()
+    source, found = checkpoints, checkpoints.load_newest()
     if found is None and trunk:
-        found = trunk.load(trunk.steps()[-1])
+        source, found = trunk, trunk.load(trunk.steps()[-1])
     if found is None:
         return TrainingState()
     arrays, values = found
     trainer.load_arrays(arrays)
-    return TrainingState(**values)
+    return TrainingState(**fields_of(TrainingState, values, f"{source.folder}: state"))
 
 
 def _evaluate(evaluate, state, progress):
@@ -169,13 +171,11 @@ def _evaluate(evaluate, state, progress):
     if not metrics:  # a phase without held-out records
         return
     progress.log(state.step, {f"dev/{name}": value for name, value in metrics.items()})
-    if score is None:
-        pass
-    elif score <= state.best_score:
-        state.since_best += 1
-    else:
+    if score > state.best_score:
         state.since_best = 0
         state.best_score, state.best_step, state.best_metrics = score, state.step, metrics
+    else:  # a score that is not a number among them
+        state.since_best += 1
     summary = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
     progress.say(f"step {state.step}: {summary}")
 

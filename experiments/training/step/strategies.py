@@ -77,12 +77,9 @@ def is_chief(name):
     does."""
     if name != "multi_worker":
         return True
-    task = _check_tf_config()["task"]
-    return task["type"] == "chief" or (
-        task["type"] == "worker"
-        and task["index"] == 0
-        and "chief" not in _check_tf_config()["cluster"]
-    )
+    config = _check_tf_config()
+    first = "chief" if "chief" in config["cluster"] else "worker"
+    return (config["task"]["type"], config["task"]["index"]) == (first, 0)
 
 
 def devices(strategy):

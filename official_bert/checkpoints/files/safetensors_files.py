@@ -16,6 +16,7 @@ import numpy as np
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write, patching
 from official_bert.common.json_files import parse_json
+from official_bert.common.outside_files import open_file
 
 CHECKSUMS = "official_bert_crc32c"
 
@@ -35,15 +36,14 @@ def open_all(
 
     shapes, files, checksums = {}, {}, {}
     for path in paths:
+        open_file(path).close()  # the library would wait for a pipe
         try:
             file = stack.enter_context(safetensors.safe_open(path, framework="np"))
             for name in file.keys():  # noqa: SIM118 (not a dictionary)
                 shapes[name] = tuple(file.get_slice(name).get_shape())
                 files[name] = path, file
             stored = (file.metadata() or {}).get(CHECKSUMS)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error})") from error
-        except (safetensors.SafetensorError, ValueError) as error:
+        except (safetensors.SafetensorError, OSError, ValueError) as error:
             raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
         checksums |= parse_json(stored, f"{path}: {CHECKSUMS}") if stored else {}
 

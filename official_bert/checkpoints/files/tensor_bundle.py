@@ -35,6 +35,7 @@ class TensorBundle:
 
     Attributes:
       shapes: {name: shape} of every tensor of numbers.
+      numbers: how many numbers the tensors have, at most one for each byte that is stored.
     """
 
     def __init__(self, prefix: str | os.PathLike):
@@ -57,7 +58,9 @@ class TensorBundle:
             raise UserError(f"{self._prefix}: {reason}") from error
         self._entries = {name: entry for name, entry in found.items() if entry["type"] != _STRING}
         self.shapes = {name: entry["shape"] for name, entry in self._entries.items()}
-        promised = sum(entry["size"] for entry in self._entries.values())
+        stored = self._entries.values()
+        self.numbers = sum(min(math.prod(entry["shape"]), entry["size"]) for entry in stored)
+        promised = sum(entry["size"] for entry in stored)
         held = sum(
             path.stat().st_size
             for path in self._prefix.parent.glob(f"{self._prefix.name}.data-*")

@@ -65,13 +65,13 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
       Absent: there is no such model, or no network and no copy.
       UserError: there is no such revision, or it has no weights that are read here.
     """
-    if revision and _COMMIT.fullmatch(revision) and (kept := _kept(name, revision, pickle)):
-        return kept
     import huggingface_hub as library
     from huggingface_hub import constants, errors
 
     address = constants.ENDPOINT
     try:
+        if revision and _COMMIT.fullmatch(revision) and (kept := _kept(name, revision, pickle)):
+            return kept
         if not constants.HF_HUB_OFFLINE:
             check_network(address)
         info = library.HfApi().model_info(name, revision=revision)
@@ -149,9 +149,8 @@ def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
     present = {str(p.relative_to(found)) for p in found.rglob("*") if p.is_file()}
     modules = found / _MODULES
     try:
-        _, weights = _wanted(
-            name, present, _folders(modules) if modules.is_file() else [""], pickle
-        )
+        folders = _folders(modules) if modules.is_file() else [""]
+        _, weights = _wanted(name, present, folders, pickle)
     except UserError:
         return None
     shards = [re.search(r"-of-(\d+)", file) for file in weights]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from official_bert.checkpoints import embedded, model_folder, model_settings
 from official_bert.checkpoints.finding import hub
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.common.errors import UserError, meant
+from official_bert.common.errors import UserError, meant, os_errors
 from official_bert.extension import load as load_at
 
 # Modules of foreign formats, each of which is imported when a function of it is called.
@@ -18,10 +18,7 @@ _KERAS_HUB = "official_bert.checkpoints.keras_hub"
 
 
 def load(
-    model: str | os.PathLike,
-    revision: str | None = None,
-    pickle: bool = False,
-    **encoder_options,
+    model: str | os.PathLike, revision: str | None = None, pickle: bool = False, **encoder_options
 ) -> LoadedModel:
     """Return a model with all that belongs to it; see `official_bert.load`."""
     found = find(model, revision, pickle)
@@ -60,14 +57,15 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
     Raises:
       UserError: there is no such path and no such name.
     """
-    path, name = embedded.find(model), str(model)
-    if path.exists() or _is_google_checkpoint(path):
+    name = str(model)
+    with os_errors(name):
+        path = embedded.find(model)
+        lies_here = path.exists() or _is_google_checkpoint(path)
+    presets = [] if lies_here else _preset_names()
+    if lies_here or name in presets or name.startswith(("kaggle://", "gs://")):
         if revision:
-            raise UserError(f"{model}: lies here, and a revision is for names on the hub")
-        return path
-    presets = _preset_names()
-    if name in presets or name.startswith(("kaggle://", "gs://")):
-        return name
+            raise UserError(f"{model}: lies here or is KerasHub's, and a revision is for the hub")
+        return path if lies_here else name
     known = [*embedded.names(), *presets]
     if not (parts := hub.parts_of(name)):
         left = model_settings.of_run(path)

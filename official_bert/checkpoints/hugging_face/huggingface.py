@@ -92,11 +92,9 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     head, own = model_folder.describe(model)
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
-    word_pieces = isinstance(tokenizer, BertTokenizer)
-    is_foreign = isinstance(tokenizer, ForeignTokenizer)
     member = members.member_of(config, tokenizer.algorithm if tokenizer else "")
-    own_pieces = is_foreign or (tokenizer and tokenizer.kind == member.tokenizer)
-    own_pieces = own_pieces and not word_pieces
+    writes_pieces = isinstance(tokenizer, BertTokenizer | ForeignTokenizer)
+    writes_pieces |= tokenizer is not None and tokenizer.kind == member.tokenizer
     architecture = huggingface_heads.class_of(member, head, settings, config)
     found = transfer.extract(model, head, "huggingface")
     absent = huggingface_heads.absent_parts(member, architecture)
@@ -121,8 +119,7 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if member.name == "bert" and config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
-    has_word_pieces = member.tokenizer == "word_piece"
-    if not (word_pieces or own_pieces or (has_word_pieces and tokenizer is None)):
+    if not writes_pieces and (tokenizer is not None or member.tokenizer != "word_piece"):
         notes.append(
             f"no tokenizer files: {member.tokenizer} is what {member.name} has; put the original's "
             "beside the model"
@@ -135,7 +132,7 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
         safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
         length = settings.get("max_seq_length") or config.max_position_embeddings
         has_segments = config.type_vocab_size > 1
-        if own_pieces or word_pieces:
+        if writes_pieces:
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
         if vectors:
             sentence_transformers.write(temporary, vectors, config.hidden_size, length)

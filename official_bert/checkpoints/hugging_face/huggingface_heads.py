@@ -116,25 +116,30 @@ def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, A
             f"vectors of {config.hidden_size} numbers, here they are {what}"
         )
     settings: dict[str, Any] = {"head": head}
+    if head == "classification":
+        ours = {theirs: name for name, theirs in PROBLEMS.items()}
+        # The class that transformers assumes where the field is empty.
+        usual = PROBLEMS["regression" if count == 1 else "single_label"]
+        theirs = fields.get("problem_type") or usual
+        check_choice("problem_type", theirs, ours, str(path))
+        settings["problem"] = ours[theirs]
+        if settings["problem"] == "regression" and count > 1:
+            return {"head": "none"}, f"the {head} head is left out: regression to {count} numbers"
     if not outputs:
         settings["num_labels"] = count
         labels = _labels(fields, path)
         if len(labels) == count:
             settings["labels"] = labels
-    if head == "classification":
-        ours = {theirs: name for name, theirs in PROBLEMS.items()}
-        # The class that transformers assumes where the field is empty.
-        default = "regression" if count == 1 else "single_label"
-        settings["problem"] = ours.get(fields.get("problem_type"), default)
     return settings, ""
 
 
 def _labels(fields: dict, path: Path) -> list[str]:
     named = field(fields, "id2label", dict, path) if fields.get("id2label") is not None else {}
-    if not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in named):
-        raise UserError(f"{path}: the fields of id2label must be numbers, not {shorten(named)}")
+    keys = [*map(str, range(len(named)))]
+    if named.keys() != {*keys}:
+        raise UserError(f"{path}: the fields of id2label must be 0, 1, ..., not {shorten(named)}")
     kinds = (str, int, float, bool)  # a label may be a number
-    labels = [str(field(named, key, kinds, f"{path}: id2label")) for key in sorted(named, key=int)]
+    labels = [str(field(named, key, kinds, f"{path}: id2label")) for key in keys]
     check_once(labels, f"{path}: id2label")
     return labels
 

@@ -47,7 +47,7 @@ def open_tensors(
             paths = [inside(folder, part, index) for part in sorted(names)]
         if not name.endswith(".bin"):
             return safetensors_files.open_all(paths, stack)
-        _check_torch(paths[0])
+        _check_torch(folder / name)
         tensors: dict[str, np.ndarray] = {}
         for path in paths:
             tensors |= guarded_process.arrays(f"{__name__}:read_pickle", path, "torch")
@@ -80,7 +80,7 @@ def _check_torch(path: Path) -> None:
 
 
 def read_pickle(path: str) -> dict[str, np.ndarray]:
-    """Return a pickle's tensors as float32, read in this process, which should be a guarded one."""
+    """Return a pickle's tensors, bfloat16 as float32; this process should be a guarded one."""
     import torch
 
     # weights_only: a pickle from a stranger must not run code.

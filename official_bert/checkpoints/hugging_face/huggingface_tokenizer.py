@@ -72,7 +72,8 @@ def read(
     if contents := usual.hub_contents(path):
         return _foreign(contents, path, config, do_lower_case)
     if path.name != _FILE or (usual.reads_hub_json and load_tokenizer(path).kind == kind):
-        return load_tokenizer(path, config.get("do_lower_case", True) is not False)
+        lower = config.get("do_lower_case") if do_lower_case is None else do_lower_case
+        return load_tokenizer(path, lower is not False)
     return _foreign(tokenizer_json.read(path), path, config, do_lower_case)
 
 
@@ -114,7 +115,7 @@ def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path)
     found = [
         step
         for step in tokenizer_json.steps(contents, "normalizer")
-        if step["type"] == "BertNormalizer"
+        if step.get("type") == "BertNormalizer"
     ]
     if do_lower_case is not None:
         if found:
@@ -165,7 +166,7 @@ def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, 
         raise UserError(f"{path}: added_tokens_decoder must be an object, not {shorten(decoder)}")
     for index in decoder:
         token = field(decoder, index, dict, f"{path}: added_tokens_decoder")
-        if not index.isdecimal():
+        if not index.isdecimal() or len(index) > 9:
             raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is not an id")
         where = f"{path}: added_tokens_decoder: {index}"
         flags = {name: bool(token.get(name)) for name in (*tokenizer_json.FLAGS, "special")}
@@ -208,10 +209,9 @@ def _library(contents, path):
 
 def longest(folder: Path) -> int:
     """Return the `model_max_length` of `tokenizer_config.json`, in tokens; 0 where it has none."""
-    path = folder / "tokenizer_config.json"
-    length = read_json(path).get("model_max_length") if path.is_file() else None
+    length = _json(folder / _CONFIG).get("model_max_length")
     # A huge number means no limit.
-    return length if isinstance(length, int) and 0 < length < 1 << 30 else 0
+    return length if type(length) is int and 0 < length < 1 << 30 else 0
 
 
 def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.checkpoints.hugging_face.huggingface_tensors import open_tensors
-from official_bert.checkpoints.integrity import check_finite
+from official_bert.checkpoints.integrity import check_finite, check_type
 from official_bert.checkpoints.sentence_vectors import (
     ACTIVATIONS,
     NORMALIZE,
     POOLINGS,
     DenseStep,
     SentenceVectors,
+    check_prompts,
 )
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_json
@@ -100,11 +101,7 @@ def write(folder: Path, vectors: SentenceVectors, width: int, longest: int) -> N
     flags: dict[str, Any] = {flag: mode in vectors.poolings for flag, mode in _FLAGS.items()}
     if tuple(mode for flag, mode in _FLAGS.items() if flags[flag]) != vectors.poolings:
         flags = {"pooling_mode": list(vectors.poolings)}  # flags would join them in another order
-    pooling = {
-        "word_embedding_dimension": width,
-        **flags,
-        "include_prompt": vectors.include_prompt,
-    }
+    pooling = {"word_embedding_dimension": width, **flags, "include_prompt": vectors.include_prompt}
     for place in places[1:]:
         make_folder(folder / place)
     write_json(folder / FILE, modules)
@@ -121,13 +118,16 @@ def _vectors(folder: Path, config: BertConfig, lower: bool) -> SentenceVectors:
         raise _unknown(folder, first)
     fields: dict[str, Any] = {"lower_case": lower, **_prompts(folder)}
     steps: list[Any] = []
+    width = 0
     for name, path in others:
         if name == "Pooling" and not steps and "poolings" not in fields:
             fields |= _pooling(inside(folder, path, folder / FILE) / "config.json", config)
+            width = config.hidden_size * len(fields["poolings"])
         elif "poolings" not in fields or name not in ("Dense", "Normalize", "Dropout"):
             raise _unknown(folder, name)
         elif name == "Dense":
-            steps.append(_dense(inside(folder, path, folder / FILE)))
+            steps.append(_dense(inside(folder, path, folder / FILE), width))
+            width = steps[-1].kernel.shape[1]
         elif name == "Normalize":
             steps.append(NORMALIZE)
     if "poolings" not in fields:
@@ -172,11 +172,8 @@ def _prompts(folder: Path) -> dict[str, Any]:
     path = folder / "config_sentence_transformers.json"
     fields = read_json(path) if path.is_file() else {}
     prompts = field(fields, "prompts", dict, path) if fields.get("prompts") else {}
-    for name in prompts:
-        field(prompts, name, str, f"{path}: prompts")
     default = fields.get("default_prompt_name") or ""
-    if default and default not in prompts:
-        raise UserError(f"{path}: default_prompt_name {shorten(default)} is none of its prompts")
+    check_prompts(prompts, default, path)
     return {"prompts": prompts, "prompt": default}
 
 
@@ -199,7 +196,7 @@ def _pooling(path: Path, config: BertConfig) -> dict[str, Any]:
     return {"poolings": tuple(modes), "include_prompt": fields.get("include_prompt", True) is True}
 
 
-def _dense(folder: Path) -> DenseStep:
+def _dense(folder: Path, width: int) -> DenseStep:
     path = folder / "config.json"
     fields = read_json(path)
     for name in ("module_input_name", "module_output_name"):
@@ -215,12 +212,15 @@ def _dense(folder: Path) -> DenseStep:
         raise UserError(f"{path}: activation_function {full}; known are {', '.join(ACTIVATIONS)}")
     with contextlib.ExitStack() as stack:
         shapes, read = open_tensors(folder, stack)
-        wanted = ["linear.weight", *["linear.bias"] * bool(fields.get("bias", True))]
-        if {*shapes} != {*wanted} or len(shapes["linear.weight"]) != 2:
-            raise UserError(
-                f"{folder}: its tensors are {', '.join(shapes)}, not {', '.join(wanted)}"
-            )
-        kernel, *bias = (read(name).astype("float32") for name in wanted)
-    for array in (kernel, *bias):
-        check_finite(array, "the dense layer", folder)
+        outputs = shapes.get("linear.weight", (0,))[:1]
+        wanted = {"linear.weight": (*outputs, width)}
+        wanted |= {"linear.bias": outputs} if fields.get("bias", True) else {}
+        if shapes != wanted:
+            raise UserError(f"{folder}: its tensors are {shapes}, expected {wanted}")
+        found = {tensor: read(tensor) for tensor in wanted}
+    for tensor, array in found.items():
+        check_type(array.dtype.name, f"tensor {tensor}", folder)
+        found[tensor] = array.astype("float32")
+        check_finite(found[tensor], f"tensor {tensor}", folder)
+    kernel, *bias = found.values()
     return DenseStep(kernel.T.copy(), bias[0] if bias else None, ACTIVATIONS[name])

@@ -5,12 +5,8 @@ import tensorflow as tf
 
 from official_bert.common.errors import UserError
 from official_bert.tokenization.graph import foreign_tables
+from official_bert.tokenization.graph.characters import Characters, PagedTable, changes
 from official_bert.tokenization.graph.foreign_tables import ADDED
-from official_bert.tokenization.graph.in_graph import (
-    Characters,
-    PagedTable,
-    changes,
-)
 from official_bert.tokenization.library import tokenizer_json
 from official_bert.tokenization.library.foreign import ForeignTokenizer
 

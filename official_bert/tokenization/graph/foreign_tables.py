@@ -58,7 +58,6 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
     waiting: list[dict] = []  # steps that one table can hold
     for step in _opened(tokenizer_json.steps(contents, "normalizer")):
         kind = step["type"]
-        decomposes = kind in _FORMS
         if kind == "Replace" and len(step["pattern"].get("String", "")) != 1:
             raise _refused("normalizer", step)
         if kind == "Strip":
@@ -68,7 +67,7 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
         if kind not in ("BertNormalizer", "Lowercase", "StripAccents", "Replace", "Nmt", *_FORMS):
             raise _refused("normalizer", step)
         waiting.append(step)
-        if decomposes:
+        if kind in _FORMS:
             steps.append(_step(json.dumps(waiting)))
             waiting = []
     return [*steps, _step(json.dumps(waiting))] if waiting else steps
@@ -82,17 +81,16 @@ def word_kinds(contents: dict[str, Any]) -> np.ndarray:
     Raises:
       UserError: a graph cannot compute a step of the pre-tokenizer; the message names it.
     """
-    kinds = []
-    for step in tokenizer_json.steps(contents, "pre_tokenizer"):
-        kinds.append(_kinds(json.dumps(step)))
-    kinds.append(np.full(SIZE, LETTER, np.uint8))
-    found = np.stack(kinds)
+    kinds = [_kinds(json.dumps(step)) for step in tokenizer_json.steps(contents, "pre_tokenizer")]
+    found = np.stack([*kinds, np.full(SIZE, LETTER, np.uint8)])
     alone, blank = (found == ALONE).any(0), (found == BLANK).any(0)
+    letters = (found == LETTER).all(0)
     # Every combination of kinds is a kind of its own.
-    number = sum(row.astype(np.int64) * 8**index for index, row in enumerate(found))
-    letters = sum(LETTER * 8**index for index in range(len(kinds)))
-    others = np.unique(number[~alone & ~blank & (number != letters)])
-    combined = np.where(number == letters, LETTER, 3 + np.searchsorted(others, number))
+    number = np.zeros(SIZE, np.int64)
+    for row in found:
+        _, number = np.unique(number * 8 + row, return_inverse=True)
+    others = np.unique(number[~alone & ~blank & ~letters])
+    combined = np.where(letters, LETTER, 3 + np.searchsorted(others, number))
     combined = np.where(blank, BLANK, np.where(alone, ALONE, combined))
     combined[ADDED:] = ALONE
     return combined.astype(np.uint8)

@@ -10,11 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_bert.tokenization.graph.in_graph_packing import (
-    cut,
-    positions_in_rows,
-    token_counts,
-)
+from official_bert.tokenization.graph.in_graph_packing import cut, positions_in_rows, token_counts
 
 
 class Windows(NamedTuple):

@@ -72,13 +72,10 @@ class LibraryTokenizer(Tokenizer):
         return found.ids, found.offsets
 
     def decode(self, ids: Iterable[int]) -> str:
-        left_out = {self.pad_id, self.cls_id, self.sep_id}
-        ids = [index for index in ids if index not in left_out]
+        ids = self._shown(ids)
         if self.algorithm == "WordPiece":
             readable = self.readable
             return decoding.pieces_to_text(readable[index] for index in ids)
-        if max(ids, default=0) >= self.vocab_size:
-            raise IndexError(f"id {max(ids)} is outside the vocabulary")
         with tokenizer_json.no_panic("the library tokenizers cannot decode"):
             return self._library.decode(ids, skip_special_tokens=False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import list_of, read_json, shorten
+from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.library import tokenizer_json
 
@@ -45,7 +45,8 @@ def find(
     in_file: dict[str, str | None] = {}
     template = _template(contents, where)
     if template:
-        in_file["cls"], in_file["sep"] = template.single[0], template.single[-1]
+        ends = template.single or [None]
+        in_file["cls"], in_file["sep"] = ends[0], ends[-1]
         unused = [name for name in template.names if name not in template.pair]
         in_file["mask"] = unused[0] if len(unused) == 1 else None
     padding = contents.get("padding")
@@ -142,14 +143,14 @@ def _template(contents, where) -> _Template | None:
             case "TemplateProcessing":
                 known = step.get("special_tokens", {}).items()
                 tokens = {name: one["tokens"] for name, one in known}
+
+                def of(part, tokens=tokens):
+                    special = part.get("SpecialToken")
+                    place = f"{where}: post_processor: special_tokens"
+                    return field(tokens, special["id"], list, place) if special else [None]
+
                 single, pair = (
-                    [
-                        token
-                        for part in list_of(step, name, dict, where)
-                        for token in (
-                            tokens[part["SpecialToken"]["id"]] if "SpecialToken" in part else [None]
-                        )
-                    ]
+                    [token for part in list_of(step, name, dict, where) for token in of(part)]
                     for name in ("single", "pair")
                 )
                 if single == [None] and pair == [None, None]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tokenization_texts import NASTY
 
 from experiments.beyond.sentence_piece.tokenizer import SentencePieceTokenizer, normalized
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.tokenization import load_tokenizer
 from tests.beyond.successor_tokenizers import TEXTS, sentence_piece_model
@@ -76,6 +77,8 @@ def test_what_continues_a_word(tokenizer):
 def test_files(tmp_path, tokenizer):
     tokenizer.write(tmp_path)
     again = load_tokenizer(tmp_path / "spiece.model")
+    asked = huggingface_tokenizer.read(tmp_path, do_lower_case=False, kind="sentence_piece")
+    assert again.do_lower_case and not asked.do_lower_case
     assert again.digest() == tokenizer.digest()
     assert pickle.loads(pickle.dumps(again)).encode(TEXTS[1]) == tokenizer.encode(TEXTS[1])
     assert load_tokenizer(tmp_path / "spiece.model", False).digest() != tokenizer.digest()

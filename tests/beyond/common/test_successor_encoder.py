@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import official_bert as ob
+from official_bert import BertConfig, UserError
 from tests.official_bert.test_encoder import array, dense
 
 
@@ -60,3 +61,11 @@ def test_fields_of_the_successors_are_written_only_where_they_differ(config):
     assert ob.BertConfig.from_dict(albert.to_dict()) == albert
     with pytest.raises(ob.UserError, match="num_hidden_groups .3. must divide"):
         config.replaced(num_hidden_groups=3)
+
+
+def test_fields_of_two_encoders_are_an_error():
+    with pytest.raises(UserError, match="unknown field filters"):
+        BertConfig.from_dict({"filters": [[1, 8]], "recurrent": True})
+    assert BertConfig.from_dict({"norm_first": False, "recurrent": True}).recurrent
+    with pytest.raises(UserError, match="unknown field shallow_concatenation"):
+        BertConfig.from_dict({"shallow_concatenation": True})

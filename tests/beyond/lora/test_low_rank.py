@@ -7,6 +7,8 @@ import tiny_runs
 from experiments.beyond.lora.low_rank import adapt, merged
 from experiments.beyond.lora.options import LoraOptions
 from experiments.beyond.ulmfit.shape import AwdLstmConfig
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.options import replaced
 from experiments.training.step.backend import Trainer, strategies
 from experiments.training.step.trainer_state import StepOptions
 from official_bert import BertEncoder
@@ -107,8 +109,8 @@ def test_what_cannot_be_adapted():
     })  # fmt: skip
     with pytest.raises(UserError, match="no such blocks"):
         adapt(BertEncoder(config, seed=1), 2)
-    with pytest.raises(UserError, match="must not be negative"):
-        LoraOptions(lora_rank=-1)
+    with pytest.raises(UserError, match="lora_rank is -1; it must not be negative"):
+        replaced(FinetuneConfig(), lora_rank=-1)
     with pytest.raises(UserError, match="set lora_rank too"):
         LoraOptions(lora_alpha=8.0)
 

@@ -22,6 +22,7 @@ from experiments.tables.planning.claims import (
     Comparison,
     each,
 )
+from official_bert.common.errors import UserError
 
 A_OVER_B = Comparison("task", "a", "b")
 
@@ -339,7 +340,29 @@ def test_results_hold_all_that_a_verdict_takes():
     nothing = judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8)))
     [empty] = to_json([nothing])
     assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None
-    assert of_json([empty]) == [nothing]
+    assert of_json([empty], "results.json") == [nothing]
+
+
+@pytest.mark.parametrize(
+    "place, change, message",
+    [
+        ((), {"findings": 3}, "findings must be a list"),
+        ((), {"depends_on": None}, "depends_on: expected a list"),
+        ((), {"extent": [1, 2]}, "extent: expected a list of 3"),
+        (("mean_effect",), {"low": "x"}, "mean_effect: low: expected a number"),
+        (("findings", 0), {"better": 3}, "comparisons: better: expected a text"),
+        (("findings", 0), {"effect": "x"}, "effect must be a number or nothing"),
+        (("findings", 0), {"others": {"paired t": [1]}}, "paired t: expected a list of 2"),
+    ],
+)
+def test_a_verdict_that_was_changed_by_hand_is_refused(place, change, message):
+    made = to_json([judge(Claim("c", "t", "5", (A_OVER_B,)), evidence(a=values(4), b=values(3)))])
+    part = made[0]
+    for key in place:
+        part = part[key]
+    part |= change
+    with pytest.raises(UserError, match=f"run/results.json: .*{message}"):
+        of_json(made, "run/results.json")
 
 
 def test_with_tasks_left_out_or_untested_a_claim_is_reproduced_in_part():

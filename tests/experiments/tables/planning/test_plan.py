@@ -1,6 +1,7 @@
 """Plans: the cells of a table, what they share, what is in their keys."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
     # Neither random weights nor a model with a layer that pre-training did not have.
     assert len(made.runs) == 2 * 3
     assert made.runs["BERT", "cloze_loss"] == made.runs["BERT", "cloze_accuracy"]
-    with pytest.raises(UserError, match='column cloze_loss: there is no "length 8"'):
+    with pytest.raises(UserError, match="column cloze_loss: records='length 8'; it is"):
         unknown = dataclasses.replace(columns[0], question=ablation_parts.Cloze("length 8"))
         dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
 
@@ -144,14 +145,14 @@ def test_rows_of_claims_and_curves_are_known_before_anything_runs():
     ablation = load_config("table5:smoke")
     rows, column = [row.label for row in ablation.rows], ablation.columns[0].label
     share = claims.Comparison(column, *rows[:2], claims.SHARE, whole="nobody")
-    with pytest.raises(UserError, match='claim c: there is no "nobody"; known: BERT, '):
+    with pytest.raises(UserError, match="claim c: row='nobody'; it is one of BERT, "):
         dataclasses.replace(ablation, claims=(claims.Claim("c", "", "", (share,)),))
 
     def curve(*labels, **fields):
         line = ablation_parts.Curve("line", labels, column, **fields)
         return dataclasses.replace(ablation, curves=(line,))
 
-    with pytest.raises(UserError, match='curve line: there is no "nobody"'):
+    with pytest.raises(UserError, match="curve line: row='nobody'; it is one"):
         curve(rows[0], less=("nobody",))
     rule = ablation_parts.Variant("rule", checkpoint="tf-idf")
     ablation = dataclasses.replace(
@@ -280,6 +281,50 @@ def test_fine_tuning_runs_where_pretraining_does():
     for column in paper.columns.values():
         assert column.finetune.distribute == paper.bert.distribute == "tpu"
         assert column.finetune.precision == paper.bert.precision == "mixed_bfloat16"
+
+
+def test_what_no_table_can_run_is_refused_before_it_runs():
+    table = load_config("table5:smoke")
+    column, row = table.column("SNLI"), table.rows[0]
+    for changes, message in (
+        ({"columns": (column.changed(seeds=(1, 1000)),)}, "SNLI: its seeds must be below 1000"),
+        ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
+        ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
+        ({"rows": (dataclasses.replace(row, finetune={"bilstn": True}),)}, "did you mean \"bilstm"),
+        ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=message):
+            plan.plan(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
+
+
+def test_an_export_keeps_the_model_of_a_run_that_two_columns_share():
+    table = load_config("table5:smoke")
+    other = table.column("SNLI").changed(label="again")
+    exports = (ablation_parts.Export("BERT", "again"), ablation_parts.Export("gone", "again"))
+    gone = ablation_parts.Variant("gone", checkpoint="/gone", optional=True)
+    made = plan.plan(dataclasses.replace(
+        table, columns=(table.column("SNLI"), other), claims=(), exports=exports,
+        rows=(table.row("BERT"), ablation_parts.Row("gone", "gone")),
+        variants=(*table.variants, gone),
+    ))  # fmt: skip
+    cells = {cell.name: cell for cell in made.cells}
+    (tuned,) = cells["export/again/BERT"].needs
+    assert made.runs["BERT", "SNLI"] == made.runs["BERT", "again"] and len(made.exports) == 1
+    assert from_dict(FinetuneConfig, cells[tuned].config).save_model
+
+
+def test_a_run_without_the_columns_score_is_a_hole(tmp_path):
+    table = load_config("table5:smoke")
+    column = table.columns[0].changed(metric="next_sentence_loss")
+    table = dataclasses.replace(table, columns=(column,), claims=(), exports=())
+    made = plan.plan(table)
+    grid = Grid(made.cells, tmp_path)
+    folder = grid.folder(made.pretrains["BERT", 1])
+    results = {"heldout": {"masked_lm_loss": 5.0}, "baseline": {}, "examples": 1, "steps": 1}
+    results |= {"tokens": 1, "train_seconds": 1, "curve": [], "parameters": 1}
+    write_text(folder / "results.json", json.dumps(results | {"seconds": 1, "ended": 1}))
+    cell = assemble.assemble(table, made, grid).row("BERT").cells[column.label]
+    assert (cell.scores, cell.hole) == (None, "its runs have no next_sentence_loss")
 
 
 def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):

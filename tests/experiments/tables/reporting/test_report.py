@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from damage import flipped
+from in_process import call
 
 from data_prep.jobs import command_flags
 from experiments import report as command
@@ -117,6 +118,11 @@ def test_the_committed_overview_is_that_of_the_committed_tables():
     for folder in TABLES:
         tables.setdefault(read(folder).name, []).append(read(folder))
     assert overview.markdown(tables) == (RESULTS / "claims.md").read_text()
+
+
+def test_an_overview_refuses_what_is_for_one_table(capsys):
+    assert call(command, f"--workdir={RESULTS}", "--ask=table5:night") == 2
+    assert "--ask is for one table" in capsys.readouterr().err
 
 
 def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path):

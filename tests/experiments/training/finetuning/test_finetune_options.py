@@ -53,14 +53,16 @@ def test_weights_of_classes():
     assert of("") is None
     np.testing.assert_allclose(of("balanced"), [4 / 6, 2.0])
     np.testing.assert_allclose(of("spam=3"), [1.0, 3.0])
-    with pytest.raises(UserError, match="'eggs=2' is not a LABEL=WEIGHT; the labels are ham, spam"):
-        of("spam=1,eggs=2")
+    for wrong in ("eggs=2", "ham=-1", "ham=nan", "ham=inf", "spam=2"):
+        with pytest.raises(UserError, match=f"'{wrong}' is not a .* the labels are ham, spam; or"):
+            of(f"spam=1,{wrong}")
     with pytest.raises(UserError, match="t is multi_label here. Leave class_weights out"):
         of("balanced", "multi_label")
 
 
-def test_training_stops_when_patience_ends():
-    scores = {2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.9}
+@pytest.mark.parametrize("worst", [0.6, np.nan])
+def test_training_stops_when_patience_ends(worst):
+    scores = {2: worst, 4: 0.7, 6: worst, 8: 0.7, 10: 0.9}
     said = types.SimpleNamespace(advance=lambda *_: None, log=lambda *_: None, say=lambda *_: None)
     trainer = types.SimpleNamespace(arrays=dict, learning_rate=lambda step: 0.0)
     metrics = {"loss": np.ones(1), "gradient_norm": np.ones(1)}

@@ -1,6 +1,7 @@
 """A run belongs to the data it read: other data is refused, moved data is not."""
 
 import dataclasses
+import json
 import shutil
 
 import majority
@@ -67,6 +68,28 @@ def test_what_a_finished_run_left_has_to_be_there(tuned, tmp_path):
     run()
     (tmp_path / "run" / "predictions" / "dev" / "predictions.tsv").unlink()
     with pytest.raises(UserError, match=r"run is finished, but .*predictions.tsv: missing; put it"):
+        run()
+
+
+@pytest.mark.parametrize(
+    "file, change, message",
+    [
+        ("results.json", {"predictions_file": 3}, "predictions_file: expected a text"),
+        ("results.json", {"files": []}, "files: expected a JSON object"),
+        ("results.json", {"files": {"report": None}}, "files: report: expected a text"),
+        ("config.json", {"inputs": []}, "inputs: expected a JSON object"),
+        ("config.json", {"inputs": {"dev": 3}}, "inputs: dev: expected a JSON object"),
+        ("config.json", {"inputs": {"dev": {"place": ""}}}, "inputs: dev: digest is missing"),
+    ],
+)
+def test_a_finished_run_that_was_changed_by_hand_is_refused(tuned, tmp_path, file, change, message):
+    run, _ = tuned
+    run()
+    path = tmp_path / "run" / file
+    values = json.loads(path.read_text()) | change
+    del values["checksum"]
+    path.write_text(json.dumps(values))
+    with pytest.raises(UserError, match=f"run/{file}: {message}"):
         run()
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import types
 
 import forked
 import numpy as np
@@ -15,6 +16,7 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings.config import Phase
 from experiments.training.step import loop
 from official_bert.checkpoints import integrity
+from official_bert.common.errors import UserError
 from official_bert.common.json_files import read_json
 
 
@@ -65,6 +67,14 @@ def test_a_run_that_began_with_other_masks_does_not_go_on(tmp_path):
     told = r"step-00000002 is of a version whose dropout draws other"
     with pytest.raises(checkpointing.OtherMasks, match=told):
         checkpoints.load_newest()
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    checkpoints.save(4, {"w": np.ones(2)}, {"epoch": 1})
+    trainer = types.SimpleNamespace(load_arrays=lambda arrays: None)
+    with pytest.raises(UserError, match="checkpoints: state: unknown field epoch"):
+        loop.restore(trainer, checkpoints)
 
 
 def test_loss_that_is_not_finite_names_the_step(tmp_path):

@@ -55,6 +55,13 @@ def test_scores_of_further_splits_stand_beside_dev():
     assert of_json(FinetuningResults, written, "results.json") == results
 
 
+def test_what_an_extension_adds_takes_no_fields_place():
+    results = of_json(FinetuningResults, GIVEN | {"teacher": 1}, "results.json")
+    results.more["seconds"] = 9
+    with pytest.raises(ValueError, match=r"FinetuningResults\.more: seconds is a field's name"):
+        to_json(results)
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
