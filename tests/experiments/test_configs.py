@@ -1,6 +1,5 @@
 """Configurations of tables: what each scale has, and how tables differ."""
 
-import dataclasses
 import re
 
 import pytest
@@ -76,20 +75,6 @@ def test_squad_with_a_control_is_table5_and_a_row_and_a_column_more():
     assert f1.finetune == exact.finetune and f1.finetune.max_dev_examples == 0
     assert not {s for v in control.variants for s in v.seeds} & set(squad.variants[0].seeds)
     assert set(squad.claims) < set(control.claims)
-
-
-def test_squad_with_larger_models_differs_in_their_size_alone():
-    control, larger = load_config("squad_control"), load_config("squad_control:4x256")
-    assert larger.rows == control.rows and larger.claims == control.claims
-    assert larger.columns == control.columns
-    for one, other in zip(control.variants, larger.variants, strict=True):
-        bert = other.pretrain.bert
-        assert dataclasses.replace(one.pretrain, bert=bert) == other.pretrain
-        shape = bert.num_hidden_layers, bert.hidden_size, bert.num_attention_heads
-        assert shape == (4, 256, 8)
-    # BERT's models are cells of Table 6 too, so they are trained once.
-    shared, nested = larger.variant("BERT"), load_config("table6:nested").variant("L4 H256 A8")
-    assert (shared.pretrain, shared.seeds) == (nested.pretrain, nested.seeds)
 
 
 def test_a_column_that_no_scale_has_is_no_column_left_out():

@@ -18,14 +18,10 @@ VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory):
     model = BertClassifier(tiny.encoder(VOCAB), 2, seed=0)
-    settings = {
-        "labels": ["ham", "spam"],
-        "max_seq_length": 16,
-        "task": {
-            "name": "text_classification",
-            "options": {"text_column": "title", "text_b_column": "body", "labels": ["ham", "spam"]},
-        },
-    }
+    own = {"labels": ["ham", "spam"]}
+    task = {"name": "text_classification"}
+    task["options"] = {"text_column": "title", "text_b_column": "body", **own}
+    settings = {**own, "max_seq_length": 16, "task": task}
     folder = tmp_path_factory.mktemp("run") / "model"
     official_bert.save(folder, model, BertTokenizer(VOCAB), settings)
     return folder
@@ -36,23 +32,16 @@ def test_a_task_of_pairs_takes_text_a_and_text_b(model_folder, tmp_path):
     path = command.export(model_folder, tmp_path / "spam")
     titles, bodies = ["free prize", "see you"], ["prize", ""]
     answers = command.answer(path, titles, text_b=bodies)
-    assert [sorted(answer) for answer in answers] == [
-        ["labels", "logits", "probabilities", "truncated"]
-    ] * 2
+    names = ["labels", "logits", "probabilities", "truncated"]
+    assert [sorted(answer) for answer in answers] == [names] * 2
     assert {answer["labels"] for answer in answers} <= {"ham", "spam"}
     assert not np.allclose(answers[0]["logits"], answers[1]["logits"])
 
 
 def test_the_command_lists_the_signatures(model_folder, tmp_path, capsys):
-    code = call(
-        export,
-        f"--model={model_folder}",
-        f"--output={tmp_path / 'out'}",
-        "--input_fields=subject,message",
-        "--labels=no,yes",
-    )
+    flags = [f"--model={model_folder}", f"--output={tmp_path / 'out'}", "--labels=no,yes"]
+    assert call(export, *flags, "--input_fields=subject,message") == 0
     shown = capsys.readouterr().out
-    assert code == 0
     assert "  <- subject: string [?]" in shown
     assert "  -> probabilities: float32 [?, 2]" in shown
     assert shown.endswith(f"SavedModel: {tmp_path / 'out' / '1'}\n")
@@ -93,10 +82,7 @@ def test_a_checkpoint_without_a_vocabulary_is_named(model_folder, target, tmp_pa
         ([], "--model is missing"),
         (["--model=/nowhere", "--output=x"], "/nowhere: no such folder"),
         (["--model=x", "--output=y", "--precision=int4"], "precision"),
-        (
-            ["--model=x", "--output=y", "--precision=int8"],
-            "precision='int8'; it is one of float32",
-        ),
+        (["--model=x", "--output=y", "--precision=int8"], "precision='int8'; it is one of float32"),
         (["--model=x", "--output=y", "--format=onnx", "--version=2"], "--version is for"),
     ],
 )

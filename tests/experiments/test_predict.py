@@ -95,32 +95,18 @@ def test_standard_output_holds_any_label(monkeypatch, predictor):
     assert output.getvalue().decode("utf-8").startswith("text\tlabel\tprobability_schön\t")
 
 
-def test_json_lines_keep_the_texts_beside_the_answers(tmp_path):
-    rows = [{"text": "a", "label": "gold", "id": "x"}, {"text": " "}, {"text": "much longer"}]
-    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")["empty"] == 1
-    found = [json.loads(line) for line in (tmp_path / "out.jsonl").open(encoding="utf-8")]
-    assert [(row.get("text"), row.get("label"), row.get("id")) for row in found] == [
-        ("a", "short", "x"), (" ", None, None), ("much longer", "long", "3"),
-    ]  # fmt: skip
-    assert [row.get("input_label") for row in found] == ["gold", None, None]
-
-
 def test_words_of_documents(tmp_path, predictor):
     """An entity task is asked for the words as they are cut, sentence by sentence."""
-    task = get_task("conll2003", labels="O,B-X,I-X")
     asked = []
 
     def tagged(examples):
         asked.extend(examples)
-        tags = [[["O"] * len(s) for s in e.sentences] for e in examples]
-        words = [[list(s) for s in e.sentences] for e in examples]
-        return [
-            {"id": e.id, "words": w, "tags": t, "entities": []}
-            for e, w, t in zip(examples, words, tags, strict=True)
-        ], 0
+        words = [[list(sentence) for sentence in example.sentences] for example in examples]
+        tags = [[["O"] * len(sentence) for sentence in document] for document in words]
+        answers = zip((example.id for example in examples), words, tags, strict=True)
+        return [{"id": i, "words": w, "tags": t, "entities": []} for i, w, t in answers], 0
 
-    predictor.task, predictor.predict = task, tagged
+    predictor.task, predictor.predict = get_task("conll2003", labels="O,B-X,I-X"), tagged
     lines = ['{"words": [["The", "cat"], ["It", "sat", "."]]}', '{"words": ["A", "dog"]}']
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import tiny_runs
 from in_process import call
+from tiny_runs import finetune_config
 
 from data_prep.jobs import checked_json
 from data_prep.jobs.locks import LOCK_FILE
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training import search
 from experiments.training.folder.dataclass_json import to_json
-from experiments.training.settings.config import FinetuneConfig, Phase
+from experiments.training.settings.config import Phase
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import override
 from experiments.training.start.initial_state import BertSource
@@ -38,38 +39,11 @@ def texts(tmp_path_factory):
     return tiny_runs.write_labelled_texts(tmp_path_factory.mktemp("texts"))
 
 
-def _finetune_config(texts, model="", **fields):
-    values = {
-        "task": "text_classification",
-        "data_dir": str(texts),
-        "model": str(model),
-        "bert": tiny_runs.bert(),
-        "max_seq_length": 16,
-        "train_batch_size": 16,
-        "learning_rate": 5e-3,
-        "num_train_epochs": 6.0,
-        "dropout": 0.0,
-        # One or two of six seeds leave the plateau of so small a model, whatever the learning rate
-        # and whichever the masks of dropout: any change of bits may ask for another.
-        "seed": 1,
-        "log_every": 10,
-    }
-    return FinetuneConfig(**{**values, **fields})
-
-
 def test_pretraining_leaves_the_runs_folder(pretrained):
     workdir, results = pretrained
     found = {path.name for path in workdir.glob("[!.]*")}
-    assert found == {
-        "config.json",
-        "versions.json",
-        "metrics.jsonl",
-        "results.json",
-        "events",
-        "checkpoints",
-        "snapshots",
-        "model",
-    }
+    files = {"config.json", "versions.json", "metrics.jsonl", "results.json"}
+    assert found == files | {"events", "checkpoints", "snapshots", "model"}
     kept = to_json(results) | {"model": "model"}
     assert checked_json.read(workdir / "results.json") == kept
     assert results.steps == 24 and results.examples == 24 * 8
@@ -101,25 +75,24 @@ def test_events_hold_the_scalars(pretrained):
         for value in event.summary.value:
             assert value.metadata.plugin_data.plugin_name == "scalars"
             seen.setdefault(value.tag, {})[event.step] = float(tf.make_ndarray(value.tensor))
-    logged = {}
-    for line in map(json.loads, (workdir / "metrics.jsonl").open()):
-        if "loss" in line:
-            logged[line["step"]] = line["loss"]
+    lines = map(json.loads, (workdir / "metrics.jsonl").open())
+    logged = {line["step"]: line["loss"] for line in lines if "loss" in line}
     assert seen["loss"] == pytest.approx(logged, rel=1e-6)
 
 
 def test_a_finished_run_is_not_run_again(pretrained, data):
     workdir, results = pretrained
-    begun = ("config.json", LOCK_FILE)
-    before = {p: p.stat().st_mtime_ns for p in workdir.rglob("*") if p.name not in begun}
+
+    def times():
+        files = (path for path in workdir.rglob("*") if path.is_file())
+        return {p: p.stat().st_mtime_ns for p in files if p.name not in ("config.json", LOCK_FILE)}
+
+    before = times()
     config = tiny_runs.pretrain_config(
         data, snapshots=(10,), output_bias="unigram", log_every=3, save_every=9
     )
     assert pretrain.run(config, workdir, progress=False) == results
-    after = {p: p.stat().st_mtime_ns for p in workdir.rglob("*") if p.name not in begun}
-    assert {p: t for p, t in after.items() if p.is_file()} == {
-        p: t for p, t in before.items() if p.is_file()
-    }
+    assert times() == before
     with pytest.raises(UserError, match="learning_rate: 0.01 -> 0.02"):
         pretrain.run(dataclasses.replace(config, learning_rate=0.02), workdir, progress=False)
 
@@ -208,7 +181,7 @@ def test_loss_that_explodes_stops_the_run(data, tmp_path):
 @pytest.fixture(scope="module")
 def finetuned(texts, pretrained, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("finetuned")
-    config = _finetune_config(texts, pretrained[0] / "model", eval_every=10, keep_best=True)
+    config = finetune_config(texts, pretrained[0] / "model", eval_every=10, keep_best=True)
     return config, workdir, finetune.run(config, workdir, progress=False)
 
 
@@ -248,18 +221,15 @@ def test_runs_of_one_process_do_not_touch_each_other(finetuned, texts, tmp_path)
     finetune.run(other, tmp_path / "other", progress=False)
     again = finetune.run(config, tmp_path / "again", progress=False)
     assert again.dev == results.dev and again.best_step == results.best_step
-    lines = [
-        [json.loads(line) for line in (folder / "metrics.jsonl").open()]
-        for folder in (finetuned[1], tmp_path / "again")
-    ]
-    assert [x.get("loss") for x in lines[0]] == [x.get("loss") for x in lines[1]]
+    first, second = (tiny_runs.logged(run, "loss") for run in (finetuned[1], tmp_path / "again"))
+    assert first == second
 
 
 def test_finetuning_goes_on_from_a_head_that_fits(finetuned, texts, tmp_path, capsys):
     _, workdir, results = finetuned
     fields = {"learning_rate": 1e-12, "num_train_epochs": 0.1, "seed": 9, "freeze": "embeddings"}
     fields |= {"class_weights": "balanced", "eval_every": 50}
-    config = _finetune_config(texts, workdir / "model", **fields)
+    config = finetune_config(texts, workdir / "model", **fields)
     again = finetune.run(config, tmp_path / "again", progress=True)
     assert again.dev == results.dev
     assert again.head == f"head: loaded from {workdir / 'model'}"
@@ -297,7 +267,7 @@ def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):
 
 
 def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
-    config = _finetune_config(
+    config = finetune_config(
         texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
     )
     cut = "task_options.truncation"
@@ -326,7 +296,7 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
 def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, data, tmp_path):
     folder = tmp_path / "data"
     shutil.copytree(texts, folder)
-    config = _finetune_config(
+    config = finetune_config(
         folder, vocab=str(data / "vocab.txt"), num_train_epochs=0.1, predict_test=True
     )
     results = finetune.run(config, tmp_path / "without", progress=False)
@@ -342,30 +312,14 @@ def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, dat
     assert len(written) == 1 + 2
 
 
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"task": ""}, "task is empty; choose one of text_classification"),
-        ({"task": "sst3"}, "task='sst3'; it is one of"),
-        ({"model": "", "vocab": ""}, "give model"),
-        ({"keep_best": True}, "keep_best needs eval_every"),
-    ],
-)
-def test_wrong_finetuning_configurations(texts, pretrained, tmp_path, fields, message):
-    """More of them in training/start/test_preflight.py."""
-    config = override(_finetune_config(texts, pretrained[0] / "model"), fields)
-    with pytest.raises(UserError, match=message):
-        finetune.run(config, tmp_path, progress=False)
-
-
 def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tmp_path):
     # At this rate only zeros move, by as little.
     phases = (Phase(str(data / "short"), 16, 1),)
     still = tiny_runs.pretrain_config(data, seed=3, learning_rate=1e-30, phases=phases)
     pretrain.run(still, tmp_path, progress=False)
     start = functools.partial(BertSource().finetuning_start, task=None, examples={})
-    begun = start(_finetune_config(texts, tmp_path / "model")).weights
-    config = _finetune_config(texts, vocab=str(data / "vocab.txt"), initial_seed=3)
+    begun = start(finetune_config(texts, tmp_path / "model")).weights
+    config = finetune_config(texts, vocab=str(data / "vocab.txt"), initial_seed=3)
     weights = start(config).weights
     assert all(np.abs(a - b).max() < 1e-20 for a, b in zip(weights, begun, strict=True))
     other = start(dataclasses.replace(config, initial_seed=4)).weights
@@ -396,11 +350,3 @@ def test_evaluation_on_a_task_gives_the_scores_of_training(finetuned, texts, tmp
 def test_evaluate_refuses_a_fine_tuned_model(finetuned, data):
     with pytest.raises(UserError, match="no masked-LM head"):
         evaluate.run(str(finetuned[1] / "model"), str(data / "records"))
-
-
-def test_predict_refuses_a_model_without_task(pretrained, tmp_path):
-    (tmp_path / "in.txt").write_text("a\n")
-    with pytest.raises(UserError, match="not fine-tuned"):
-        predict.run(
-            str(pretrained[0] / "model"), str(tmp_path / "in.txt"), str(tmp_path / "out.tsv")
-        )

@@ -38,16 +38,9 @@ def browser(tmp_path_factory):
         pytest.skip("needs Chromium and chromedriver on the path")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        "disable-background-networking",
-        "no-first-run",
-        f"user-data-dir={tmp_path_factory.mktemp('browser')}",
-        "window-size=800,700",
-    ):
+    flags = "headless no-sandbox disable-gpu disable-dev-shm-usage disable-background-networking "
+    flags += f"no-first-run window-size=800,700 user-data-dir={tmp_path_factory.mktemp('browser')}"
+    for flag in flags.split():
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
 

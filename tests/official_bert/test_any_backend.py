@@ -192,12 +192,9 @@ COLUMNS = ("tensorflow", "jax", "torch")
 
 
 def _claims():
-    rows = re.findall(r"^\| (.+?) \| (yes|no) \| (yes|no) \| (yes|no) \|$", _page(), re.M)
+    page = (ROOT / "docs/library.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+?) \| (yes|no) \| (yes|no) \| (yes|no) \|$", page, re.M)
     return {job: dict(zip(COLUMNS, answers, strict=True))[BACKEND] for job, *answers in rows}
-
-
-def _page():
-    return (ROOT / "docs/library.md").read_text("utf-8")
 
 
 def test_the_table_of_backends_names_every_job():

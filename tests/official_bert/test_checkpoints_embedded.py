@@ -57,13 +57,6 @@ def test_rows_of_a_series_differ_in_their_objectives_alone():
     assert len(vocabularies) == 1
 
 
-def test_a_left_to_right_model_does_not_fill_masks():
-    loaded = official_bert.load("tiny-wikipedia-ltr")
-    assert loaded.config.attention_direction == "left_to_right"
-    with pytest.raises(UserError):
-        loaded.fill_mask("the [MASK] of the king.")
-
-
 def test_it_is_a_model_wherever_one_is_named():
     assert resolve.format_of(NAME) == "model_folder"
     config, tokenizer = resolve.peek(NAME)

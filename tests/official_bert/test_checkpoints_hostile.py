@@ -73,23 +73,11 @@ def test_wrong_fields_of_a_configuration_are_named(folder, fields, message):
 
 
 @pytest.mark.parametrize(
-    "content", [DEEP, "[" * 100_000, "3", "null", "[]", "{", "\udcff", "1" * 9999]
-)
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
-def test_files_that_are_no_json_object_are_named(folder, name, content):
-    (folder / "vocab.txt").unlink()
-    (folder / name).write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(UserError, match=name):
-        huggingface.import_huggingface(folder)
-
-
-@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"model": 3}, "model must be a JSON object"),
         ({"model": {"type": "BPE"}}, "model: the field vocab is missing"),
         ({"model": {"vocab": []}}, "model: vocab must be a JSON object"),
-        ({"model": {"vocab": {"a": "b"}}}, "vocab: a must be a whole number"),
         ({"model": {"vocab": {"a": 7}}}, "the library tokenizers cannot read it"),
         ({"added_tokens": ["a"]}, r"added_tokens\[0\] must be a JSON object"),
         ({"added_tokens": [{"id": 1}]}, r"added_tokens\[0\]: the field content is missing"),
@@ -296,8 +284,4 @@ def test_a_vocabulary_of_millions_of_lines_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_PIECES", 1000)
     path.write_text("\n".join(map(str, range(1100))))
     with pytest.raises(UserError, match=r"vocab.txt: more than 1,000 lines"):
-        vocabulary.load_vocab(path)
-    with path.open("r+") as file:
-        file.truncate(1 << 40)  # takes no room on the disk
-    with pytest.raises(UserError, match=r"vocab.txt: 1,099,511,627,776 bytes"):
         vocabulary.load_vocab(path)

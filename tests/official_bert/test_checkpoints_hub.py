@@ -21,13 +21,7 @@ from official_bert.checkpoints.finding.resolve import EXPORTERS
 
 ROOT = Path(__file__).parents[2]
 NAME = "some-one/bert.tiny"
-NOT_READ = (
-    "tf_model.h5",
-    "flax_model.msgpack",
-    "README.md",
-    "onnx/model.onnx",
-    "coreml/config.json",
-)
+UNREAD = ["tf_model.h5", "flax_model.msgpack", "README.md", "onnx/model.onnx", "coreml/config.json"]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +41,7 @@ def folder(tmp_path, encoder):
     """Return a folder of transformers with what else lies in one on the hub."""
     path = tmp_path / "hf"
     EXPORTERS["huggingface"](path, encoder, ob.BertTokenizer(VOCAB))
-    for name in NOT_READ:
+    for name in UNREAD:
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(b"{}")
     return path
@@ -66,7 +60,7 @@ def test_a_name_is_downloaded_once_and_only_what_is_read(served, folder, encoder
     assert_equal_weights(loaded.encoder, encoder)
     assert loaded.tokenizer.vocab == VOCAB
     there = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."}
-    assert {*served.downloads()} == there - {*NOT_READ}
+    assert {*served.downloads()} == there - {*UNREAD}
     again(served)
     assert resolve.peek(name)[0] == encoder.config
     assert not served.downloads() and served.asked  # the hub was asked whether there is news

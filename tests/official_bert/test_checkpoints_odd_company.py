@@ -81,8 +81,7 @@ class TestGoogle:
         }
 
     @pytest.mark.parametrize(
-        "name",
-        ["encoder/layer_with_weights-0/embeddings/{}", "model/layer-2/kernel/{}", "x/{}"],
+        "name", ["encoder/layer_with_weights-0/embeddings/{}", "model/layer-2/kernel/{}", "x/{}"]
     )
     def test_names_of_tensorflow_2(self, written, name):
         name = name.format(".ATTRIBUTES/VARIABLE_VALUE")
@@ -123,9 +122,7 @@ class TestGoogle:
         fields |= {"pad_token_id": 0, "type": "bert"}
         loaded = ob.load(written(tensors, **fields))
         assert loaded.config == CONFIG
-        told = (
-            "bert_config.json that say nothing of the encoder: finetuning_task, ln_type, num_labels"
-        )
+        told = "bert_config.json that say nothing of the encoder: finetuning_task, ln_type, num_l"
         assert told in str(loaded.report)
         for name, value in (("ln_type", "preln"), ("use_relative_position", True)):
             with pytest.raises(UserError, match=f"{name} is .*; BERT's is"):
@@ -189,26 +186,20 @@ class TestHuggingFace:
         assert resolve.peek(folder)[0] == CONFIG
 
     @pytest.mark.parametrize(
-        ("class_name", "tensors"),
+        ("kind", "tensors"),
         [
-            ("BertForSequenceClassification", {"classifier.weight": (2, 8)}),
-            (
-                "BertForSequenceClassification",
-                {"classifier.weight": (2, 5), "classifier.bias": (2,)},
-            ),
-            (
-                "BertForTokenClassification",
-                {"classifier.0.weight": (2, 8), "classifier.0.bias": (2,)},
-            ),
-            ("BertForQuestionAnswering", {"qa_outputs.weight": (5, 8), "qa_outputs.bias": (5,)}),
-            ("BertForMultipleChoice", {}),
-            ("BertForMultiLabelClassification", {"classifier.weight": (2, 8)}),
+            ("SequenceClassification", {"classifier.weight": (2, 8)}),
+            ("SequenceClassification", {"classifier.weight": (2, 5), "classifier.bias": (2,)}),
+            ("TokenClassification", {"classifier.0.weight": (2, 8), "classifier.0.bias": (2,)}),
+            ("QuestionAnswering", {"qa_outputs.weight": (5, 8), "qa_outputs.bias": (5,)}),
+            ("MultipleChoice", {}),
+            ("MultiLabelClassification", {"classifier.weight": (2, 8)}),
         ],
     )
-    def test_a_head_that_is_none_of_ours_is_left_out(self, rewritten, model, class_name, tensors):
+    def test_a_head_that_is_none_of_ours_is_left_out(self, rewritten, model, kind, tensors):
         of_head = {name: np.zeros(shape, np.float32) for name, shape in tensors.items()}
         folder = rewritten(lambda name: "" if name.startswith("classifier") else name, **of_head)
-        change_json(folder / "config.json", architectures=[class_name])
+        change_json(folder / "config.json", architectures=[f"BertFor{kind}"])
         loaded = ob.load(folder)
         assert loaded.head == "none" and len(loaded.report.notes) == 2  # and of embed
         assert_equal_weights(loaded.encoder, model.encoder)
@@ -217,14 +208,9 @@ class TestHuggingFace:
     def test_the_next_sentence_alone(self, folder, model):
         pretrainer = ob.BertPretrainer(model.encoder, ["next_sentence"], seed=1)
         tensors = load_file(folder / "model.safetensors")
-        head = {
-            n: np.asarray(v)
-            for n, v in zip(("kernel", "bias"), pretrainer.next_sentence.weights, strict=True)
-        }
-        tensors |= {
-            "cls.seq_relationship.weight": np.ascontiguousarray(head["kernel"].T),
-            "cls.seq_relationship.bias": head["bias"],
-        }
+        kernel, bias = map(np.asarray, pretrainer.next_sentence.weights)
+        tensors["cls.seq_relationship.weight"] = np.ascontiguousarray(kernel.T)
+        tensors["cls.seq_relationship.bias"] = bias
         save_file(tensors, folder / "model.safetensors")
         change_json(folder / "config.json", architectures=["BertForNextSentencePrediction"])
         loaded = ob.load(folder)

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from served_models import LABELS, TEXTS, VOCAB, features, loaded, make_encoder, numpy_logits
+from served_models import LABELS, TEXTS, features, loaded, make_encoder, numpy_logits
 from tiny_served import Unsaved
 
 import official_bert as ob
 from data_prep.tasks import get_task
+from data_prep.tasks.batches import make_batch
 from data_prep.tasks.classification.sequence_classification import TextExample
+from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.question_answering import squad
 from official_bert.export import export, load
 from official_bert.predict import Model
@@ -25,9 +27,8 @@ def test_multi_label_regression_and_bfloat16(tmp_path):
         chosen = [LABELS[i] for i in np.flatnonzero(row > 0)]
         assert labels == chosen + [""] * (len(labels) - len(chosen))
 
-    regression = loaded(
-        ob.BertClassifier(make_encoder(num_hidden_layers=2), 1, problem="regression")
-    )
+    encoder = make_encoder(num_hidden_layers=2)
+    regression = loaded(ob.BertClassifier(encoder, 1, problem="regression"))
     batch = features(regression.tokenizer, [(text,) for text in TEXTS], 64)
     expected = numpy_logits(regression.model, batch)[:, 0]
     exact = Unsaved(regression)(text=TEXTS)["values"]
@@ -60,25 +61,17 @@ def test_windows_are_those_of_training(tmp_path, pooling, pairs):
     task = get_task("text_classification", str(data_folder), **columns, **options)
     fields = ["text_a", "text_b"] if pairs else ["text"]
     own = {"labels": task.labels, "max_seq_length": 16, "input_fields": fields}
-    model = loaded(
-        ob.BertClassifier(make_encoder(num_hidden_layers=2), 3, windows=pooling, seed=3),
-        **own,
-        task={"name": "text_classification", "options": task.settings()},
-    )
+    own["task"] = {"name": "text_classification", "options": task.settings()}
+    encoder = make_encoder(num_hidden_layers=2)
+    model = loaded(ob.BertClassifier(encoder, 3, windows=pooling, seed=3), **own)
     firsts = TEXTS
     seconds = ["good bad", "is here " * 20, "a", "東 bad " * 40, "", "the answer is " * 9]
     texts = [firsts, seconds] if pairs else [firsts]
     examples = [TextExample("", *row) for row in zip(*texts, strict=True)]
     features = [task.features(example, model.tokenizer, 16)[0] for example in examples]
-    batch = {
-        name: np.zeros((len(examples), 3, 16), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    for number, feature in enumerate(features):
-        for window, ids in enumerate(feature["input_ids"]):
-            batch["input_ids"][number, window, : len(ids)] = ids
-            batch["input_mask"][number, window, : len(ids)] = 1
-            batch["segment_ids"][number, window, : len(ids)] = feature["segment_ids"][window]
+    rows = np.arange(len(examples))
+    made = make_batch(FeatureSet.of(features, len(rows), 16), rows, len(rows), 16)
+    batch = {name: made[name] for name in ("input_ids", "input_mask", "segment_ids")}
     expected = numpy_logits(model.model, batch)
     cut = [bool(feature["truncated"]) for feature in features]
     assert True in cut and False in cut and any(f["input_ids"][1] for f in features)
@@ -124,12 +117,9 @@ def test_every_answer_says_whether_its_text_was_cut():
 def test_answers_equal_those_of_evaluation(tmp_path, version):
     options = {"doc_stride": 9, "max_query_length": 6, "max_answer_length": 7, "n_best_size": 5}
     task = squad.Squad(version=version, **options)
-    task_settings = {"name": f"squad_v{version}", "options": task.settings()}
-    model = loaded(
-        ob.BertSpan(make_encoder(num_hidden_layers=2), seed=3),
-        max_seq_length=32,
-        task=task_settings,
-    )
+    settings = {"name": f"squad_v{version}", "options": task.settings()}
+    span = ob.BertSpan(make_encoder(num_hidden_layers=2), seed=3)
+    model = loaded(span, max_seq_length=32, task=settings)
     rng = np.random.default_rng(0)
     words = ["the", "answer", "is", "here", "good", "Bad,", "ing", "東京", "é", "\u20ac", "x9"]
     contexts = [" ".join(rng.choice(words, size)) for size in (1, 3, 12, 40, 90)] + ["", " \u0378"]
@@ -204,19 +194,13 @@ def test_tagging_labels_words(tmp_path):
 def test_a_tagger_trained_on_last_pieces_is_read_there():
     from official_bert.export.settings import ServingSettings
     from official_bert.export.tagging import ServedTagger
-    from official_bert.export.tokenizer_layer import (
-        in_graph_tokenizer,  # made once for all of these tests
-    )
+    from official_bert.export.tokenizer_layer import in_graph_tokenizer  # made once for all tests
 
-    model = loaded(
-        ob.BertTagger(make_encoder(), 3, seed=4),
-        labels=LABELS,
-        max_seq_length=32,
-        task={"name": "conll2003", "options": {"label_piece": "last"}},
-    )
-    served = ServedTagger(
-        model, in_graph_tokenizer(model.tokenizer), ServingSettings.from_loaded(model)
-    )
+    task = {"name": "conll2003", "options": {"label_piece": "last"}}
+    tagger = ob.BertTagger(make_encoder(), 3, seed=4)
+    model = loaded(tagger, labels=LABELS, max_seq_length=32, task=task)
+    tokenizer, settings = in_graph_tokenizer(model.tokenizer), ServingSettings.from_loaded(model)
+    served = ServedTagger(model, tokenizer, settings)
     texts = ["good 19-year (here) the answering", "", "abc"]
     answer = {name: x.numpy().tolist() for name, x in served.answer_texts(text=texts).items()}
     words = [[word.decode() for word in row if word] for row in answer["words"]]
@@ -232,30 +216,16 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
 
 @pytest.mark.slow
 def test_masked_words_are_those_of_the_masked_language_model(tmp_path):
+    """As `fill_mask` of the model, which is asked by hand in test_model_predict.py."""
     model = loaded(ob.BertPretrainer(make_encoder(), seed=5), max_seq_length=32)
     served = load(export(model, tmp_path / "masks", top_k=3))
     texts = ["the [MASK] is [MASK]!", "", "no mask", "é[MASK]", "a " * 40 + "[MASK]"]
     answer = served(text=texts)
     assert np.array(answer["words"]).shape == (5, 2, 3)
-    mask, encode = model.tokenizer.mask_id, model.tokenizer.encode
-    cls_id, sep_id = model.tokenizer.cls_id, model.tokenizer.sep_id
-    ids = [cls_id, *encode("the"), mask, *encode("is"), mask, *encode("!"), sep_id]
-    positions = np.array([[i for i, id in enumerate(ids) if id == mask]], np.int32)
-    batch = {
-        "input_ids": np.array([ids], np.int32),
-        "input_mask": np.ones((1, len(ids)), np.int32),
-        "segment_ids": np.zeros((1, len(ids)), np.int32),
-        "masked_lm_positions": positions,
-        "masked_lm_ids": np.zeros_like(positions),
-        "masked_lm_weights": np.ones(positions.shape, np.float32),
-        "next_sentence_labels": np.zeros((1, 1), np.int32),
-    }
-    logits = np.asarray(model.model(batch)["masked_lm_logits"], np.float64)[0]
-    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    best = np.argsort(-shares, axis=-1)[:, :3]
-    assert answer["words"][0] == [[VOCAB[i] for i in row] for row in best]
-    expected = np.take_along_axis(shares, best, axis=-1)
-    np.testing.assert_allclose(answer["probabilities"][0], expected, atol=1e-4)
+    masks = Model.from_loaded(model).fill_mask(texts[0], top_k=3)["masks"]
+    assert answer["words"][0] == [[one["word"] for one in mask] for mask in masks]
+    shares = [[one["probability"] for one in mask] for mask in masks]
+    np.testing.assert_allclose(answer["probabilities"][0], shares, atol=1e-4)
     spans = zip(answer["start"][0], answer["end"][0], strict=True)
     assert [texts[0][start:end] for start, end in spans] == ["[MASK]", "[MASK]"]
     assert (answer["start"][3, 0], answer["end"][3, 0]) == (1, 7)

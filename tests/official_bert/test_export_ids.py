@@ -142,16 +142,12 @@ def test_onnx_of_vectors(onnx_file, tmp_path):
 
 
 def test_int8_is_smaller_and_near(onnx_file, tmp_path):
-    model = loaded(
-        ob.BertPretrainer(make_encoder(hidden_size=128, initializer_range=0.1), ["masked_lm"])
-    )
+    encoder = make_encoder(hidden_size=128, initializer_range=0.1)
+    model = loaded(ob.BertPretrainer(encoder, ["masked_lm"]))
     exact = export_ids(model, tmp_path / "exact")
     rough = export_ids(model, tmp_path / "rough", precision="int8")
     assert rough.path.stat().st_size < 0.5 * exact.path.stat().st_size
-    (far, most), (further, _) = (
-        exact.differences["probabilities"],
-        rough.differences["probabilities"],
-    )
+    (far, most), (further, _) = (made.differences["probabilities"] for made in (exact, rough))
     assert far < 1e-5 * most < further < 0.1 * most
 
 

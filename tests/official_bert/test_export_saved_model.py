@@ -105,9 +105,8 @@ def test_a_classifier_answers_in_a_fresh_process(classifier, tmp_path):
     expected = numpy_logits(single.model, ids)
     for answer in (by_text, by_id):
         np.testing.assert_allclose(answer["logits"], expected, atol=1e-4)
-        assert [label.decode() for label in answer["labels"]] == [
-            LABELS[i] for i in expected.argmax(axis=1)
-        ]
+        likeliest = [LABELS[i].encode() for i in expected.argmax(axis=1)]
+        assert answer["labels"].tolist() == likeliest
         np.testing.assert_allclose(answer["probabilities"].sum(axis=1), 1, atol=1e-5)
 
 
@@ -116,9 +115,8 @@ def test_every_flipped_bit_is_found_before_the_graph_is_read(classifier, tmp_pat
     folder = tmp_path / "1"
     shutil.copytree(classifier[1], folder)
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name[:1] != ".")
-    assert {"saved_model.pb", "variables.index", "vocab.txt", "serving.json"} <= {
-        path.name for path in files
-    }
+    names = {"saved_model.pb", "variables.index", "vocab.txt", "serving.json"}
+    assert names <= {path.name for path in files}
     draw = random.Random(0)
     for path in files:
         content = path.read_bytes()
@@ -137,9 +135,8 @@ def test_a_folder_holds_what_tensorflow_serving_wants(classifier):
     assert path.parts[-2:] == ("spam", "2")
     assert (path / "assets" / "vocab.txt").read_text().splitlines() == VOCAB
     assert (path / "assets" / "labels.txt").read_text().splitlines() == list(LABELS)
-    assert json.loads((path / "assets.extra" / "serving.json").read_text())["labels"] == list(
-        LABELS
-    )
+    described = json.loads((path / "assets.extra" / "serving.json").read_text())
+    assert described["labels"] == list(LABELS)
     served = load(path.parent)
     assert set(served.signatures) == {"serving_default", "token_ids", "serving_examples"}
 
@@ -232,19 +229,3 @@ def test_ids_that_the_model_does_not_have_are_an_error(classifier):
         inputs = {"input_ids": ok, "input_mask": ok, "segment_ids": ok, **wrong}
         with pytest.raises(tf.errors.InvalidArgumentError):
             served("token_ids", **inputs)
-
-
-@pytest.mark.slow
-def test_a_thousand_real_texts(data_dir):
-    """Real vocabulary, real texts: the ids of the graph are those of training."""
-    vocab = (data_dir / "vocab" / "bert-base-uncased-vocab.txt").read_text("utf-8").splitlines()
-    sms = (data_dir / "sms_spam" / "sms_spam.tsv").read_text("utf-8").splitlines()[1:501]
-    reviews = (data_dir / "glue_data" / "SST-2" / "dev.tsv").read_text("utf-8").splitlines()[1:501]
-    texts = [line.rsplit("\t", 1)[0] for line in sms + reviews]
-    classifier = BertClassifier(make_encoder(vocab), 3, seed=1)
-    model = loaded(classifier, vocab, labels=LABELS, max_seq_length=48)
-    found = Unsaved(model)(text=texts)["logits"]
-    expected = numpy_logits(classifier, features(model.tokenizer, [(text,) for text in texts], 48))
-    assert len(found) == 1000
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    np.testing.assert_array_equal(found.argmax(axis=1), expected.argmax(axis=1))

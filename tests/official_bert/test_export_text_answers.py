@@ -119,12 +119,12 @@ def test_choices(loaded):
 
 
 def test_pairs_that_are_none(loaded):
-    with pytest.raises(UserError, match="a passage for each question"):
-        loaded(BertSpan).predict("a", [["b"]])
-    with pytest.raises(UserError, match="2 texts, but 1 pairs"):
-        loaded(BertSpan).predict(["a", "b"], ["c"])
-    for wrong in ("text", [], [3]):
-        with pytest.raises(UserError, match="choices for each context"):
-            loaded(BertMultipleChoice).predict("a", wrong)
-    with pytest.raises(UserError, match="no pairs"):
-        loaded(BertTagger, 1, labels=["O"]).predict("a", "b")
+    span, choice = loaded(BertSpan), loaded(BertMultipleChoice)
+    for model, arguments, message in (
+        (span, ("a", [["b"]]), "a passage for each question"),
+        (span, (["a", "b"], ["c"]), "2 texts, but 1 pairs"),
+        *((choice, ("a", wrong), "choices for each context") for wrong in ("text", [], [3])),
+        (loaded(BertTagger, 1, labels=["O"]), ("a", "b"), "no pairs"),
+    ):
+        with pytest.raises(UserError, match=message):
+            model.predict(*arguments)

@@ -28,10 +28,8 @@ def head_and_batch(kind, config, inputs, bilstm=False):
     if kind == "multiple_choice":
         orders = [np.arange(8), np.arange(8)[::-1], np.roll(np.arange(8), 3)]
         choices = {k: np.stack([v[order] for order in orders], 1) for k, v in inputs.items()}
-        return ob.BertMultipleChoice(encoder, bilstm=bilstm, seed=1), {
-            **choices,
-            "label_ids": LABELS,
-        }
+        model = ob.BertMultipleChoice(encoder, bilstm=bilstm, seed=1)
+        return model, {**choices, "label_ids": LABELS}
     labels = np.where(inputs["input_mask"] > 0, inputs["input_ids"] % 3, -1).astype("int32")
     return ob.BertTagger(encoder, 3, bilstm=bilstm, seed=1), {**inputs, "label_ids": labels}
 

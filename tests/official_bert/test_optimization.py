@@ -1,5 +1,8 @@
 """BertAdamW and its schedule against the formula of the paper in numpy."""
 
+import functools
+from unittest import mock
+
 import keras
 import numpy as np
 import pytest
@@ -14,21 +17,41 @@ def schedule(step, peak, warmup, total):
     return peak * step / warmup if step < warmup else peak * (1 - min(step, total) / total)
 
 
-def reference(weights, gradients_of_steps, peak, warmup, total, clip):
-    """Return the update rule in float64, written from the formula."""
+def reference(
+    weights, gradients_of_steps, rate, clip=None, beta_2=0.999, corrected=False, lamb=False
+):
+    """Return the update rules in float64, written from the formulas of BERT, AdamW and LAMB."""
     weights = {name: value.astype("float64") for name, value in weights.items()}
-    m = {name: np.zeros_like(value) for name, value in weights.items()}
-    v = {name: np.zeros_like(value) for name, value in weights.items()}
+    m, v = ({name: np.zeros_like(value) for name, value in weights.items()} for _ in range(2))
     for step, gradients in enumerate(gradients_of_steps):
         norm = np.sqrt(sum((g.astype("float64") ** 2).sum() for g in gradients.values()))
         for name, gradient in gradients.items():
             g = gradient.astype("float64") * (min(1, clip / norm) if clip else 1)
             m[name] = 0.9 * m[name] + 0.1 * g
-            v[name] = 0.999 * v[name] + 0.001 * g**2
-            decay = 0.01 * weights[name] if name in ("kernel", "word_embeddings") else 0
-            update = m[name] / (np.sqrt(v[name]) + 1e-6) + decay
-            weights[name] = weights[name] - schedule(step, peak, warmup, total) * update
+            v[name] = beta_2 * v[name] + (1 - beta_2) * g**2
+            of_m, of_v = (1 - 0.9 ** (step + 1), 1 - beta_2 ** (step + 1)) if corrected else (1, 1)
+            update = m[name] / of_m / (np.sqrt(v[name] / of_v) + 1e-6)
+            ratio = 1.0
+            if name in ("kernel", "word_embeddings"):
+                update = update + 0.01 * weights[name]
+                if lamb:
+                    ratio = np.linalg.norm(weights[name]) / np.linalg.norm(update)
+            weights[name] = weights[name] - rate(step) * ratio * update
     return weights
+
+
+def assert_steps(optimizer, steps, atol, method="apply_reduced", backend="tensorflow", **formula):
+    """So many steps give the weights of `reference`; the backend's name chooses the kernel."""
+    weights, gradients = random_steps(steps)
+    variables = [keras.Variable(value, name=name) for name, value in weights.items()]
+    optimizer.build(variables)
+    with mock.patch.object(keras.backend, "backend", lambda: backend):
+        for step in gradients:
+            getattr(optimizer, method)([tf.constant(step[v.name]) for v in variables], variables)
+    expected = reference(weights, gradients, **formula)
+    for variable in variables:
+        np.testing.assert_allclose(variable.numpy(), expected[variable.name], atol=atol)
+    assert int(optimizer.iterations) == steps
 
 
 def random_steps(steps):
@@ -46,82 +69,25 @@ def random_steps(steps):
 @pytest.mark.parametrize("clip", [1.0, None])
 @pytest.mark.parametrize("method", ["apply", "apply_reduced"])
 def test_twenty_steps_equal_the_formula(method, clip):
-    weights, gradients = random_steps(20)
-    variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
     optimizer = BertAdamW(WarmupLinearDecay(1e-2, 5, 25), clip_norm=clip)
-    for step in gradients:
-        values = [tf.constant(step[name]) for name in variables]
-        getattr(optimizer, method)(values, list(variables.values()))
-    expected = reference(weights, gradients, 1e-2, 5, 25, clip)
-    for name, variable in variables.items():
-        np.testing.assert_allclose(variable.numpy(), expected[name], atol=1e-6)
-    assert int(optimizer.iterations) == 20
+    rate = functools.partial(schedule, peak=1e-2, warmup=5, total=25)
+    assert_steps(optimizer, 20, 1e-6, method, rate=rate, clip=clip)
 
 
-def test_with_bias_correction_it_is_adamw(monkeypatch):
-    weights, gradients = random_steps(6)
-    for backend in ("tensorflow", "jax"):  # the fused kernel, and the formula as it is written
-        variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
-        optimizer = BertAdamW(1e-2, beta_2=0.98, clip_norm=None, bias_correction=True)
-        monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
-        optimizer.build(list(variables.values()))
-        monkeypatch.setattr(keras.backend, "backend", lambda backend=backend: backend)
-        w = {name: value.astype("float64") for name, value in weights.items()}
-        m, v = ({name: np.zeros_like(value) for name, value in w.items()} for _ in range(2))
-        for step, part in enumerate(gradients, 1):
-            values = [tf.constant(part[name]) for name in variables]
-            optimizer.apply_reduced(values, list(variables.values()))
-            for name, g in part.items():
-                m[name] = 0.9 * m[name] + 0.1 * g.astype("float64")
-                v[name] = 0.98 * v[name] + 0.02 * g.astype("float64") ** 2
-                root = np.sqrt(v[name] / (1 - 0.98**step))
-                update = m[name] / (1 - 0.9**step) / (root + 1e-6)
-                if name in ("kernel", "word_embeddings"):
-                    update = update + 0.01 * w[name]
-                w[name] = w[name] - 1e-2 * update
-        for name, variable in variables.items():
-            np.testing.assert_allclose(variable.numpy(), w[name], atol=2e-6)
+CORRECTED = {"beta_2": 0.98, "bias_correction": True, "clip_norm": None}
 
 
-def test_lamb_equals_the_formula_of_its_paper():
-    weights, gradients = random_steps(6)
-    variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
-    optimizer = BertLamb(1e-2, clip_norm=None)
-    w = {name: value.astype("float64") for name, value in weights.items()}
-    m, v = ({name: np.zeros_like(value) for name, value in w.items()} for _ in range(2))
-    for step, part in enumerate(gradients, 1):
-        optimizer.apply_reduced([tf.constant(part[n]) for n in variables], list(variables.values()))
-        for name, gradient in part.items():
-            g = gradient.astype("float64")
-            m[name] = 0.9 * m[name] + 0.1 * g
-            v[name] = 0.999 * v[name] + 0.001 * g**2
-            update = m[name] / (1 - 0.9**step)
-            update = update / (np.sqrt(v[name] / (1 - 0.999**step)) + 1e-6)
-            ratio = 1.0
-            if name in ("kernel", "word_embeddings"):
-                update = update + 0.01 * w[name]
-                ratio = np.linalg.norm(w[name]) / np.linalg.norm(update)
-            w[name] = w[name] - 1e-2 * ratio * update
-    for name, variable in variables.items():
-        np.testing.assert_allclose(variable.numpy(), w[name], atol=2e-6)
-
-
-def test_plain_formula_and_fused_kernel_agree(monkeypatch):
-    weights, gradients = random_steps(5)
-    results = []
-    for backend in ("tensorflow", "other"):
-        variables = [keras.Variable(value, name=name) for name, value in weights.items()]
-        optimizer = BertAdamW(1e-2)
-        for step in gradients:
-            # The update asks for the backend's name to choose the kernel.
-            monkeypatch.setattr(
-                "official_bert.optimization.keras.backend.backend", lambda name=backend: name
-            )
-            optimizer.apply_reduced([tf.constant(step[v.name]) for v in variables], variables)
-            monkeypatch.undo()
-        results.append([variable.numpy() for variable in variables])
-    for fused, plain in zip(*results, strict=True):
-        np.testing.assert_allclose(fused, plain, atol=3e-7, rtol=1e-6)
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])  # the fused kernel, the plain formula
+@pytest.mark.parametrize(
+    ("kind", "options", "formula"),
+    [
+        (BertAdamW, {}, {"clip": 1.0}),
+        (BertAdamW, CORRECTED, {"beta_2": 0.98, "corrected": True}),  # it is AdamW
+        (BertLamb, {"clip_norm": None}, {"corrected": True, "lamb": True}),
+    ],
+)
+def test_each_rule_is_that_of_its_paper_in_both_kernels(kind, options, formula, backend):
+    assert_steps(kind(1e-2, **options), 6, 5e-7, backend=backend, rate=lambda _: 1e-2, **formula)
 
 
 @pytest.mark.parametrize("method", ["apply", "apply_reduced"])
@@ -132,10 +98,8 @@ def test_sparse_gradients_equal_dense_ones(method):
     sparse = tf.IndexedSlices(tf.constant(rows), tf.constant([1, 4, 1]), tf.constant([6, 4]))
     results = []
     for gradient in (sparse, tf.convert_to_tensor(sparse)):
-        variables = [
-            keras.Variable(value, name=name)
-            for name, value in (("word_embeddings", table), ("kernel", table))
-        ]
+        names = ("word_embeddings", "kernel")
+        variables = [keras.Variable(table, name=name) for name in names]
         optimizer = BertAdamW(1e-2, clip_norm=0.5, epsilon=0.1)
         getattr(optimizer, method)([gradient, tf.ones_like(table)], variables)
         results.append([variable.numpy() for variable in variables])

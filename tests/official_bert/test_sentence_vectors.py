@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny
 from safetensors.numpy import save_file
 from tiny import SPECIAL
 
@@ -31,16 +32,7 @@ def operation_by_operation():
 
 @pytest.fixture(scope="module")
 def encoder():
-    config = ob.BertConfig(
-        vocab_size=len(SPECIAL) + len(WORDS),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    return ob.BertEncoder(config, seed=3)
+    return tiny.encoder([*SPECIAL, *WORDS])
 
 
 @pytest.fixture
@@ -161,8 +153,7 @@ def test_a_model_folder_keeps_what_it_can(written, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "poolings",
-    [["cls"], ["max", "mean"], pytest.param(["mean", "cls"], marks=pytest.mark.slow)],
+    "poolings", [["cls"], ["max", "mean"], pytest.param(["mean", "cls"], marks=pytest.mark.slow)]
 )
 def test_an_export_to_hugging_face_keeps_how_vectors_are_made(written, tmp_path, poolings):
     steps = [("Normalize", "2")] if poolings == ["cls"] else []

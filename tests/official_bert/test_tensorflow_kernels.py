@@ -17,6 +17,12 @@ def value_and_gradients(function, *inputs):
     return [outputs, *tape.gradient(loss, inputs)]
 
 
+def compare(function, plain, *inputs, atol=1e-5, rtol=1e-5):
+    found = value_and_gradients(function, *inputs)
+    for a, b in zip(found, value_and_gradients(plain, *inputs), strict=True):
+        np.testing.assert_allclose(a, b, atol=atol, rtol=rtol)
+
+
 def plain_gelu(x):
     return 0.5 * x * (1 + tf.math.erf(x / np.sqrt(2)))
 
@@ -28,9 +34,7 @@ def plain_layer_norm(x, gamma, beta):
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
 def test_gelu(wrap):
-    ours = value_and_gradients(wrap(tensorflow_kernels.gelu), X)
-    for a, b in zip(ours, value_and_gradients(plain_gelu, X), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6, rtol=1e-5)
+    compare(wrap(tensorflow_kernels.gelu), plain_gelu, X, atol=1e-6)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
@@ -38,9 +42,7 @@ def test_layer_norm(wrap):
     rng = np.random.default_rng(1)
     gamma, beta = (tf.constant(rng.normal(size=16), tf.float32) for _ in range(2))
     ours = wrap(lambda x, g, b: tensorflow_kernels.layer_norm(x, g, b, 1e-12))
-    results = value_and_gradients(ours, X, gamma, beta)
-    for a, b in zip(results, value_and_gradients(plain_layer_norm, X, gamma, beta), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-4)
+    compare(ours, plain_layer_norm, X, gamma, beta, rtol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1.0, 200.0])
@@ -48,14 +50,9 @@ def test_layer_norm(wrap):
 def test_cross_entropy(wrap, scale):
     """At scale 200 most probabilities are 0 in float32, and their losses still exact."""
     labels = tf.constant(np.random.default_rng(2).integers(0, 16, (4, 5)), tf.int32)
-    ours = value_and_gradients(
-        wrap(lambda x: tensorflow_kernels.cross_entropy(x, labels)), scale * X
-    )
-    plain = value_and_gradients(
-        lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x), scale * X
-    )
-    for a, b in zip(ours, plain, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-6)
+    plain = tf.nn.sparse_softmax_cross_entropy_with_logits
+    ours = wrap(lambda x: tensorflow_kernels.cross_entropy(x, labels))
+    compare(ours, lambda x: plain(labels, x), scale * X, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype, atol", [("float32", 1e-5), ("bfloat16", 0.1)])
@@ -73,13 +70,9 @@ def test_dense(wrap, dtype, atol):
 
 def test_scores_of_table():
     rng = np.random.default_rng(3)
-    x, table, bias = (
-        tf.constant(rng.normal(size=shape), tf.float32) for shape in ((6, 16), (9, 16), (9,))
-    )
-    ours = value_and_gradients(tensorflow_kernels.scores_of_table, x, table, bias)
-    plain = value_and_gradients(lambda x, t, b: x @ tf.transpose(t) + b, x, table, bias)
-    for a, b in zip(ours, plain, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5)
+    inputs = [tf.constant(rng.normal(size=shape), tf.float32) for shape in ((6, 16), (9, 16), (9,))]
+    plain = lambda x, table, bias: x @ tf.transpose(table) + bias  # noqa: E731
+    compare(tensorflow_kernels.scores_of_table, plain, *inputs)
 
 
 @pytest.mark.parametrize(

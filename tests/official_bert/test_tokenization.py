@@ -226,11 +226,7 @@ def test_called_it_gives_what_a_model_reads():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (
-            (["a", "a b c"],),
-            {"max_length": 4},
-            "text 1 has more than max_length=4 tokens",
-        ),
+        ((["a", "a b c"],), {"max_length": 4}, "text 1 has more than max_length=4 tokens"),
         ((["a"], ["b", "c"]), {}, "1 texts, but 2 pairs"),
         ((["a", 3],), {}, r"texts\[1\] is '3', expected a text"),
         (([("a", "b")],), {}, "pairs go into the second argument"),

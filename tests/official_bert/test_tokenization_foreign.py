@@ -179,10 +179,6 @@ def test_lines_keep_their_numbers(tmp_path, read):
         ours.encode_masked("a [MASK]")
 
 
-def change(contents, **fields):
-    return {**contents, **fields}
-
-
 @pytest.mark.parametrize(
     ("edit", "message"),
     [

@@ -76,34 +76,3 @@ def test_invalid_bytes_are_ignored():
     raw = [b"caf\xc3\xa9\xffs!", b"\xe2\x82", b"a\xc3 b", b"\xed\xa0\x80a"]
     expected = [tokenizer.encode(text.decode("utf-8", "ignore")) for text in raw]
     assert InGraphTokenizer(tokenizer)(tf.constant(raw)).to_list() == expected
-
-
-def test_works_in_a_dataset():
-    in_graph = InGraphTokenizer(BertTokenizer(TOY))
-    dataset = tf.data.Dataset.from_tensor_slices(["cafés", "[MASK]", ""]).batch(2).map(in_graph)
-    found = [row for batch in dataset for row in batch.to_list()]
-    assert found == [BertTokenizer(TOY).encode(text) for text in ("cafés", "[MASK]", "")]
-
-
-def test_a_saved_model_holds_all_of_it(tmp_path):
-    class Server(tf.Module):
-        def __init__(self):
-            super().__init__()
-            self.tokenizer = InGraphTokenizer(BertTokenizer(TOY))
-
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-        def serve(self, texts):
-            pieces = self.tokenizer.tokenize_with_offsets(texts)
-            return {"ids": pieces.ids.to_tensor(), "ends": pieces.ends.to_tensor()}
-
-    server = Server()
-    tf.saved_model.save(server, str(tmp_path), signatures=server.serve)
-    loaded = tf.saved_model.load(str(tmp_path))
-    texts = ["Cafés ΟΔΟΣ! e\u0301", "[MASK]"]
-    found = loaded.signatures["serving_default"](tf.constant(texts))
-    tokenizer = BertTokenizer(TOY)
-    for row, text in enumerate(texts):
-        ids, spans = tokenizer.encode_with_offsets(text)
-        assert found["ids"][row, : len(ids)].numpy().tolist() == ids
-        assert found["ends"][row, : len(ids)].numpy().tolist() == [end for _, end in spans]
-        assert not found["ids"][row, len(ids) :].numpy().any()

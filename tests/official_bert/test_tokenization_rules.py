@@ -3,10 +3,10 @@
 import json
 import warnings
 
-import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
+from test_tokenization import assert_fast_equals_reference
+from test_tokenization_in_graph import assert_graph_equals_reference
 from tokenization_texts import NASTY, every_code_point, texts
 
 from official_bert.checkpoints import model_folder
@@ -54,14 +54,12 @@ def test_words(rules, words):
 
 
 def test_the_fast_tokeniser_equals_the_reference(tokenizer):
-    ids, offsets = tokenizer.encode_batch(HARD)
-    for index, text in enumerate(HARD):
-        assert ids[offsets[index] : offsets[index + 1]].tolist() == tokenizer.encode(text)
+    assert_fast_equals_reference(tokenizer, HARD)
 
     @settings(max_examples=100, deadline=None)
     @given(texts())
     def check(text):
-        np.testing.assert_array_equal(tokenizer.encode_batch([text])[0], tokenizer.encode(text))
+        assert_fast_equals_reference(tokenizer, [text])
 
     check()
 
@@ -75,12 +73,7 @@ def test_offsets_belong_to_the_references_pieces(tokenizer):
 
 @pytest.mark.parametrize("tokenizer", RULES[2:], indirect=True, ids=str)  # tables take seconds
 def test_the_graph_equals_the_reference(tokenizer):
-    in_graph = InGraphTokenizer(tokenizer)
-    found = [text for text in HARD if not any(0xD800 <= ord(c) < 0xE000 for c in text)]
-    pieces = in_graph.tokenize_with_offsets(tf.constant(found, tf.string))
-    columns = (values.to_list() for values in pieces)
-    for text, ids, starts, ends in zip(found, *columns, strict=True):
-        assert (ids, list(zip(starts, ends, strict=True))) == tokenizer.encode_with_offsets(text)
+    assert_graph_equals_reference(tokenizer, InGraphTokenizer(tokenizer), HARD)
 
 
 GERMAN = [*SPECIAL_TOKENS, "müller", "muller", "彼得", "彼", "得"]

@@ -31,18 +31,9 @@ def made(tmp_path_factory):
         "dynamic": {"dynamic_masking": True},
         "words": {"dynamic_masking": True, "do_whole_word_mask": True},
     }.items():
-        create(
-            str(text),
-            str(vocab),
-            str(folder / name),
-            max_seq_length=24,
-            max_predictions_per_seq=4,
-            dupe_factor=1,
-            num_shards=2,
-            num_workers=1,
-            progress=False,
-            **options,
-        )
+        options |= {"max_seq_length": 24, "max_predictions_per_seq": 4, "dupe_factor": 1}
+        options |= {"num_shards": 2, "num_workers": 1, "progress": False}
+        create(str(text), str(vocab), str(folder / name), **options)
     return folder
 
 

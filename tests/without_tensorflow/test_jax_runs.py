@@ -15,7 +15,7 @@ from data_prep.pretraining.reading.record_files import read_records
 from experiments import evaluate, predict
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.runs import finetune, pretrain
-from experiments.training.settings.config import FinetuneConfig, Phase
+from experiments.training.settings.config import Phase
 
 pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
 KILLED = """
@@ -66,18 +66,8 @@ def test_events_have_checksums_and_a_version(model):
 
 
 def test_a_model_is_fine_tuned_evaluated_and_asked(data, model, tmp_path):
-    config = FinetuneConfig(
-        task="text_classification",
-        data_dir=str(data),
-        model=str(model),
-        max_seq_length=16,
-        train_batch_size=16,
-        learning_rate=3e-3,
-        num_train_epochs=6.0,
-        dropout=0.0,
-        seed=2,  # a model this small does not learn from every seed, on TensorFlow neither
-        save_every=10,
-    )
+    # A model this small does not learn from every seed, on TensorFlow neither.
+    config = tiny_runs.finetune_config(data, model, learning_rate=3e-3, seed=2, save_every=10)
     results = finetune(config, str(tmp_path / "run"), progress=False)
     assert results.dev["accuracy"] > results.baseline["accuracy"] + 0.1
     fine_tuned = str(tmp_path / "run" / "model")

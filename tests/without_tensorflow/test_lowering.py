@@ -14,17 +14,7 @@ import pytest
 import tiny_runs
 from jax import export
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
-from tiny_steps import (
-    IDS,
-    LENGTH,
-    OWN,
-    PLATFORMS,
-    PRECISIONS,
-    PREDICTIONS,
-    ROWS,
-    STEPS,
-    records,
-)
+from tiny_steps import IDS, LENGTH, OWN, PLATFORMS, PRECISIONS, PREDICTIONS, ROWS, STEPS, records
 
 from data_prep.pretraining.reading import philox
 from data_prep.pretraining.reading.dynamic_masking import MaskingRules

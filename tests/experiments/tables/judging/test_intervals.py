@@ -1,7 +1,5 @@
 """Intervals and power, on data with known answers."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -43,13 +41,10 @@ def scores(rng, trials, rows, seeds, restarts, examples, **deviations):
 def column(made):
     """One trial as row -> runs."""
     values = made.mean(axis=-1)
+    pairs = list(np.ndindex(values.shape[1:]))
     return {
-        "abcdef"[r]: [
-            Run(s, f, values[r, s, f], made[r, s, f] - values[r, s, f])
-            for s in range(made.shape[1])
-            for f in range(made.shape[2])
-        ]
-        for r in range(made.shape[0])
+        name: [Run(s, f, values[r, s, f], made[r, s, f] - values[r, s, f]) for s, f in pairs]
+        for r, name in enumerate("abcdef"[: len(made)])
     }
 
 
@@ -97,10 +92,7 @@ def test_runs_of_a_table_get_the_interval_that_was_simulated():
 
 def test_pairs_of_seeds_alone_are_students():
     a, b = np.array([3.0, 5.0, 10.0]), np.array([2.0, 2.5, 3.0])
-    made = {
-        "a": [Run(p, 0, x) for p, x in enumerate(a)],
-        "b": [Run(p, 0, x) for p, x in enumerate(b)],
-    }
+    made = {row: [Run(p, 0, x) for p, x in enumerate(xs)] for row, xs in (("a", a), ("b", b))}
     found = effect(A_MINUS_B, made)
     expected = stats.ttest_rel(a, b).confidence_interval(0.95)
     assert found.mean == pytest.approx(3.5)
@@ -114,27 +106,16 @@ def test_pairs_of_seeds_alone_are_students():
 
 
 def test_a_row_that_no_seed_changes_is_compared_with_each_seed():
-    """Its part of the noise is the examples' alone, and so it is where it is written out."""
+    """The interval by its written formula is in test_fixed_rows.py."""
     rng = np.random.default_rng(3)
     made = column(scores(rng, 1, 3, 4, 1, 50, pretraining=0.5, example=1.0, residual=1.0)[0])
-    rule = Run(0, 1, 0.4, rng.standard_normal(50))
-    evidence = Evidence({}, fixed=frozenset({"rule"}))
-    found = evidence.effect({"a": -1.0, "rule": 1.0}, {**made, "rule": [rule]})
-    less = [dataclasses.replace(run, influence=run.influence - rule.influence) for run in made["a"]]
-    written_out = effect({"a": -1.0}, {"a": less}, constant=-0.4)
-    assert (found.low, found.high) == pytest.approx((written_out.low, written_out.high))
-    assert found.variance == pytest.approx(written_out.variance)
-    values = [run.value for run in made["a"]]
-    assert found.mean == pytest.approx(0.4 - np.mean(values))
-    expected = stats.ttest_1samp(0.4 - np.array(values), 0.0).confidence_interval(0.95)
+    rows = {**made, "rule": [Run(0, 1, 0.4, rng.standard_normal(50))]}
+    found = Evidence({}, fixed=frozenset({"rule"})).effect({"a": -1.0, "rule": 1.0}, rows)
+    less = 0.4 - np.array([run.value for run in made["a"]])
+    expected = stats.ttest_1samp(less, 0.0).confidence_interval(0.95)
     assert found.others["paired t"] == pytest.approx((expected.low, expected.high))
-    assert found.degrees_of_freedom > 3 and found.examples == 50
-    # In a mean of several comparisons too; without it the same rows share no seeds.
-    halves = {"a": 0.5, "b": 0.5, "rule": -1.0}
-    both = evidence.effect(halves, {**made, "rule": [rule]})
-    means = [np.mean([run.value for run in made[row]]) for row in "ab"]
-    assert both.mean == pytest.approx(np.mean(means) - 0.4) and both.pretrain_seeds == 4
-    assert Evidence({}).effect(halves, {**made, "rule": [rule]}) is None
+    # Without the word that it is such a row the same rows share no seeds.
+    assert Evidence({}).effect({"a": 0.5, "b": 0.5, "rule": -1.0}, rows) is None
 
 
 def test_intervals_beside_a_rule_hold_the_truth_as_often_as_they_say():
@@ -239,13 +220,6 @@ def test_averages_of_columns_keep_what_seeds_and_examples_share():
     assert sum(apart.by_pretrain_seed) == pytest.approx(sum(expected.by_pretrain_seed))
 
 
-def test_a_mean_over_columns_of_other_restarts_is_none():
-    one = {row: [Run(1, f, v + f) for f in range(3)] for row, v in (("a", 1.0), ("b", 2.0))}
-    other = {row: runs[:1] for row, runs in one.items()}
-    assert average([one, other], ["x", "y"]) == {}
-    assert set(average([one, one], ["x", "y"])) == {"a", "b"}
-
-
 @pytest.mark.parametrize(
     "measure, width", [("mean", 2), ("f1", 3), ("matthews", 4), ("pearson", 6)]
 )
@@ -311,10 +285,8 @@ def test_plans_agree_with_what_comes_of_them():
     assert per_unit(parts, 4, 2, 1000) == pytest.approx(units)
     more = planned(units, pretrain_seeds=8, restarts=2, examples=1000, rows=5)
     assert more["detectable"] < made["detectable"]
-    assert (
-        planned(units, 2, 1, 1000, rows=2)["detectable"]
-        > 3 * planned(units, 2, 1, 10**6, 5)["standard_error"]
-    )
+    few, many = planned(units, 2, 1, 1000, rows=2), planned(units, 2, 1, 10**6, rows=5)
+    assert few["detectable"] > 3 * many["standard_error"]
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])

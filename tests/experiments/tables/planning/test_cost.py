@@ -123,6 +123,8 @@ def test_flops_by_hand():
     per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
     assert bert.encoder_flops(1, 64) == 2 * 64 * per_token
     assert bert.head_flops(10) == 10 * 2 * 128 * (128 + 4096)
+    forward = bert.encoder_flops(1, 64) + bert.head_flops(10)
+    assert flops.training_flops(bert, 1, 64, 10) == 3 * forward  # and twice as much backward
 
 
 def test_windows_of_a_paragraph_count_in_the_estimate():

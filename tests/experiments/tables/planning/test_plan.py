@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-import tarfile
 
 import numpy as np
 import pytest
@@ -17,10 +15,8 @@ from experiments.tables.planning import claims, plan
 from experiments.tables.reporting import assemble
 from experiments.tables.run.cells import TRAININGS, mix
 from experiments.tables.run.grid import Cell, Grid
-from experiments.tables.run.pool import FINISHED
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.run_results import CellResults, HeldoutResults, of_cell
-from experiments.training.settings import config_files
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import changes_dict, from_dict
@@ -179,18 +175,22 @@ def test_a_cloze_score_is_read_from_its_cell(tmp_path):
     assert assemble._run(column, planned, result, Grid((cell,), tmp_path)).value == 3.0
 
 
+def keys(ablation, folder):
+    """Return {name of a cell: its key}."""
+    grid = Grid(plan.plan(ablation).cells, folder)
+    return {name: grid.key(name) for name in grid.cells}
+
+
 def test_folds_are_cells_of_their_own_and_change_no_other_key(tmp_path):
     ablation = load_config("table5:smoke")
     folds = dataclasses.replace(ablation.column("SNLI"), label="folds", folds=2)
-    grids = []
-    for columns in (ablation.columns, (*ablation.columns, folds)):
-        made = plan.plan(dataclasses.replace(ablation, columns=columns))
-        grids.append(Grid(made.cells, tmp_path))
-    keys = [{name: grid.key(name) for name in grid.cells} for grid in grids]
-    assert keys[0].items() < keys[1].items()
+    more = dataclasses.replace(ablation, columns=(*ablation.columns, folds))
+    assert keys(ablation, tmp_path).items() < keys(more, tmp_path).items()
+    made = plan.plan(more)
     names = [run.cell for run in made.runs["BERT", "folds"][:2]]
     assert names == [f"finetune/folds/BERT/1-1/fold-{i}" for i in (1, 2)]
-    assert grids[1].cells[names[1]].config["task_options"] == {"folds": 2, "fold": 2}
+    (second,) = (cell for cell in made.cells if cell.name == names[1])
+    assert second.config["task_options"] == {"folds": 2, "fold": 2}
 
 
 @pytest.mark.parametrize(
@@ -234,50 +234,18 @@ def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
 
 def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
     ablation = load_config("table5:smoke")
-
-    def keys(changed):
-        made = plan.plan(changed)
-        grid = Grid(made.cells, tmp_path)
-        return {name: grid.key(name) for name in grid.cells}
-
-    base = keys(ablation)
+    base = keys(ablation, tmp_path)
     variants = list(ablation.variants)
     watched = dataclasses.replace(variants[0].pretrain, log_every=7, save_every=3)
     variants[0] = dataclasses.replace(variants[0], pretrain=watched)
-    assert keys(dataclasses.replace(ablation, variants=tuple(variants))) == base
+    assert keys(dataclasses.replace(ablation, variants=tuple(variants)), tmp_path) == base
     slower = dataclasses.replace(variants[0].pretrain, learning_rate=1e-5)
     variants[0] = dataclasses.replace(variants[0], pretrain=slower)
-    changed = keys(dataclasses.replace(ablation, variants=tuple(variants)))
+    changed = keys(dataclasses.replace(ablation, variants=tuple(variants)), tmp_path)
     different = {name for name in base if base[name] != changed[name]}
     assert "pretrain/BERT/1" in different and "finetune/SNLI/BERT/1-1" in different
     assert "pretrain/No NSP/1" not in different
     assert not any("random" in name for name in different)
-
-
-@pytest.mark.parametrize(
-    "table, folder",
-    [
-        ("table5:checkpoints", "table5/checkpoints"),
-        ("squad_control:4x256", "table5/squad_control_4x256"),
-        pytest.param("table6:nested", "table6/nested", marks=pytest.mark.slow),
-        pytest.param("table8:cpu", "table8/cpu", marks=pytest.mark.slow),
-        ("table8:snli", "table8/snli"),
-        ("figure5:snli", "figure5/snli"),
-    ],
-)
-def test_archived_cells_are_found_again(table, folder, tmp_path, request):
-    """Where this fails, keys or the default of an option have changed: raise `grid.FORMAT`."""
-    if table != "table5:checkpoints":
-        request.getfixturevalue("data_dir")
-    made = plan.plan(load_config(table))
-    paths = list((config_files.CONFIGS.parent / "results" / folder / "archives").glob("*.gz"))
-    for path in paths:
-        with tarfile.open(path) as archive:
-            archive.extractall(tmp_path, filter="data")
-    statuses = Grid(made.cells, tmp_path).statuses()
-    seeds = {int(path.name.removesuffix(".tar.gz").removeprefix("seed-")) for path in paths}
-    scored = [c for c in made.cells if c.scored and c.round in seeds]
-    assert len(scored) > 30 and {statuses[c.name].state for c in scored} == {FINISHED}
 
 
 def test_keys_do_not_change_where_options_are_added_with_their_defaults():
@@ -291,16 +259,14 @@ def test_keys_do_not_change_where_options_are_added_with_their_defaults():
 
 
 def test_keys_follow_the_content_of_a_given_vocabulary_not_its_place(tmp_path):
-    ablation, keys = load_config("table5:smoke"), {}
+    ablation, found = load_config("table5:smoke"), {}
     for name, words in (("here", "a b"), ("there", "a b"), ("other", "a c")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "vocab.txt").write_text("\n".join(["[UNK]", *words.split()]))
         corpus = dataclasses.replace(ablation.corpus, vocab=str(tmp_path / name / "vocab.txt"))
-        made = plan.plan(dataclasses.replace(ablation, corpus=corpus))
-        grid = Grid(made.cells, tmp_path)
-        keys[name] = {cell: grid.key(cell) for cell in grid.cells}
-    assert keys["here"] == keys["there"]
-    differ = {cell for cell, key in keys["here"].items() if key != keys["other"][cell]}
+        found[name] = keys(dataclasses.replace(ablation, corpus=corpus), tmp_path)
+    assert found["here"] == found["there"]
+    differ = {cell for cell, key in found["here"].items() if key != found["other"][cell]}
     assert {"pretrain/BERT/1", "finetune/SNLI/random initialisation/1-1"} <= differ
 
 
@@ -399,22 +365,3 @@ def test_nli_mixture_keeps_premises_apart(tmp_path):
 def test_progress_names_the_score_of_cells_that_have_one(kind, values, told):
     result = of_cell(kind, values | {"seconds": 1, "ended": 2}, "cell")
     assert ablate._headline(result) == told
-
-
-def test_help_answers_without_tensorflow():
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, experiments.ablate, experiments.report\n"
-        "assert not {'tensorflow', 'keras', 'matplotlib'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
-
-
-@pytest.mark.slow
-def test_masks_are_asked_on_snli_from_the_same_pretrainings(data_dir):
-    tables = [plan.plan(load_config(f"table8:{scale}")).cells for scale in ("cpu", "snli")]
-    ner, snli = ([cell for cell in cells if cell.kind != "finetune"] for cells in tables)
-    assert ner == snli and sum(cell.kind == "pretrain" for cell in snli) == 72
-    assert [c.name for c in load_config("table8:snli").claims] == ["robust", "random only"]

@@ -28,6 +28,10 @@ def chain(**second):
     ]
 
 
+def results(statuses):
+    return {name: status.result["value"] for name, status in statuses.items()}
+
+
 def calls(grid, name):
     return len((grid.folder(name) / "calls").read_text())
 
@@ -36,12 +40,7 @@ def test_runs_in_order_of_need_and_never_twice(tmp_path):
     grid = Grid(chain(), tmp_path)
     assert {s.state for s in grid.statuses().values()} == {PENDING}
     status = grid.run(workers=2, runner=RUNNER, poll_seconds=0.02)
-    assert {n: s.result["value"] for n, s in status.items()} == {
-        "data": 1.5,
-        "model": 2.5,
-        "task/a": 12.5,
-        "task/b": 4.0,
-    }
+    assert results(status) == {"data": 1.5, "model": 2.5, "task/a": 12.5, "task/b": 4.0}
     # A worker process runs several cells in turn.
     assert len({s.result["pid"] for s in status.values()}) <= 2
     assert "printed by the cell" in (grid.folder("data") / "log.txt").read_text()
@@ -135,10 +134,8 @@ def test_several_tables_are_one_grid(tmp_path):
 
     grids = {"a/x": table(1, 1), "a/y": table(2, 2), "b": table(2, 3)}
     grid = joined(grids)
-    assert list(grid.cells) == [
-        *("data", "model", "task/1", "other/1"),
-        *("a/y: model", "task/2", "other/2"),
-    ]
+    first, second = ["data", "model", "task/1", "other/1"], ["a/y: model", "task/2", "other/2"]
+    assert list(grid.cells) == first + second
     assert grid.cells["a/y: model"].needs == ("data",) and grid.cells["data"].round == 1
     assert grid.cells["other/2"].needs == ("a/y: model",)
     for one in grids.values():
@@ -232,16 +229,9 @@ def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
     cells = [Cell("data", "fake", {"value": 2, "steps": 2})]
     cells += [Cell(f"m{i}", "fake", {**work, "value": i}) for i in range(4)]
     go.touch()
-    expected = {
-        n: s.result["value"]
-        for n, s in Grid(cells, tmp_path / "whole").run(2, RUNNER, poll_seconds=0.02).items()
-    }
-    script = (
-        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
-        f"Grid({cells!r}, {str(tmp_path / 'cut')!r}).run(2, RUNNER, poll_seconds=0.02)"
-    )
+    expected = results(Grid(cells, tmp_path / "whole").run(2, RUNNER, poll_seconds=0.02))
     go.unlink()
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
+    process = started(cells, tmp_path / "cut", 2)
     grid = Grid(cells, tmp_path / "cut")
     wait_until(lambda: progress(grid, "m0") >= 3 or progress(grid, "m1") >= 3)
     os.kill(process.pid, signal.SIGKILL)
@@ -249,7 +239,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
     assert any(s.state != FINISHED for s in grid.statuses().values())
     go.touch()
     status = grid.run(2, RUNNER, poll_seconds=0.02)
-    assert {n: s.result["value"] for n, s in status.items()} == expected
+    assert results(status) == expected
     assert calls(grid, "data") == 1
     assert max(calls(grid, f"m{i}") for i in range(4)) == 2  # the interrupted ones, continued
 
@@ -272,11 +262,7 @@ def test_told_to_end_it_lets_its_workers_save(tmp_path):
 
 def test_one_run_at_a_time_in_a_folder(tmp_path):
     cells = [Cell("slow", "fake", {"steps": 5, "go": str(tmp_path / "never")})]
-    script = (
-        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
-        f"Grid({cells!r}, {str(tmp_path)!r}).run(1, RUNNER)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
+    process = started(cells, tmp_path, 1)
     try:
         grid = Grid(cells, tmp_path)
         wait_until(lambda: progress(grid, "slow") > 0)
@@ -288,6 +274,15 @@ def test_one_run_at_a_time_in_a_folder(tmp_path):
         process.wait()
     # The orphaned worker notices that its parent is gone and lets the cell go.
     wait_until(lambda: grid.status("slow").state == PENDING)
+
+
+def started(cells, folder, workers):
+    """Return the process of a grid that runs by itself."""
+    script = (
+        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
+        f"Grid({cells!r}, {str(folder)!r}).run({workers}, RUNNER, poll_seconds=0.02)"
+    )
+    return subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
 
 
 def progress(grid, name):

@@ -71,10 +71,8 @@ def test_classes_that_are_never_predicted_are_named(task):
 
 def test_the_end_of_a_run_and_its_report_say_it(tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
-    config = FinetuneConfig(
-        task="text_classification", data_dir=str(texts), model="tiny-wikipedia",
-        max_seq_length=16, learning_rate=1e-9, num_train_epochs=1.0,
-    )  # fmt: skip
+    fields = {"learning_rate": 1e-9, "num_train_epochs": 1.0, "seed": 12345}
+    config = tiny_runs.finetune_config(texts, "tiny-wikipedia", **fields)
     found = finetune.run(config, tmp_path / "run", progress=False)
     assert found.advice[-1].startswith("try: --config.bias_correction=true")
     assert finetune.summary(found).splitlines()[-1] == f"note: {found.advice[-1]}"

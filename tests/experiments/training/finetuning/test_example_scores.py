@@ -1,48 +1,25 @@
 """Statistics of single examples: their sums give the metrics."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from data_prep.tasks import get_task
 from data_prep.tasks.classification.sequence_classification import TextExample
-from data_prep.tasks.metrics import classification_scores, classification_sums
 from data_prep.tasks.tagging.tagged_document import TaggedDocument
 from experiments.tables.judging.measures import MEASURES
 from experiments.training.finetuning import example_scores
 from official_bert.common.errors import UserError
 
 
-class BinaryTask:
-    head = {"head": "classification", "problem": "single_label", "labels": ["no", "yes"]}
-    metrics = ("f1", "accuracy", "matthews")
-
-    def clusters(self, examples):
-        return [index // 2 for index in range(len(examples))]
-
-    def statistics(self, examples, predictions):
-        golds = [example.label for example in examples]
-        return classification_sums(golds, [p["label"] for p in predictions], "yes")
-
-    def score(self, examples, predictions):
-        gold = [example.label for example in examples]
-        return classification_scores(gold, [p["label"] for p in predictions], ["no", "yes"])
-
-
-@dataclasses.dataclass
-class Labelled:
-    label: str
-
-
-def test_example_statistics_sum_to_the_metrics(tmp_path):
-    rng = np.random.default_rng(0)
-    examples = [Labelled(str(x)) for x in rng.choice(["no", "yes"], 200)]
-    predictions = [{"label": str(x)} for x in rng.choice(["no", "yes"], 200)]
-    task = BinaryTask()
+def test_example_statistics_sum_to_the_metrics(tmp_path, monkeypatch):
+    task, rng = get_task("mrpc"), np.random.default_rng(0)
+    monkeypatch.setattr(task, "clusters", lambda examples: [i // 2 for i in range(len(examples))])
+    gold, said = rng.choice(task.labels, (2, 200)).tolist()
+    examples = [TextExample(str(i), "a", "b", label) for i, label in enumerate(gold)]
+    predictions = [{"label": label, "probabilities": [0.5, 0.5]} for label in said]
     example_scores.save(tmp_path / "scores.npz", task, examples, predictions)
     expected = task.score(examples, predictions)
-    for metric in task.metrics:
+    for metric in ("f1", "accuracy"):
         measure, table = example_scores.load(tmp_path / "scores.npz", metric)
         assert table.shape[0] == 100  # clusters of two
         assert MEASURES[measure](table.sum(axis=0)) == pytest.approx(100 * expected[metric])

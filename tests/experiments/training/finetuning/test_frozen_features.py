@@ -12,7 +12,6 @@ from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
 from experiments import finetune
 from experiments.training.finetuning import frozen_features
-from experiments.training.settings.config import FinetuneConfig
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
 from official_bert.features import COMBINATIONS
@@ -52,22 +51,11 @@ def cache(tmp_path, monkeypatch):
 
 
 def _config(conll, combination, **fields):
-    values = {
-        "task": "conll2003",
-        "data_dir": str(conll),
-        "vocab": str(conll / "vocab.txt"),
-        "bert": tiny_runs.bert(
-            vocab_size=len((conll / "vocab.txt").read_text().split()), num_hidden_layers=4
-        ),
-        "features": combination,
-        "feature_width": 32,
-        "max_seq_length": LENGTH,
-        "train_batch_size": 16,
-        "learning_rate": 1e-2,
-        "num_train_epochs": 10.0,
-        "dropout": 0.0,
-    }
-    return FinetuneConfig(**{**values, **fields})
+    vocab = conll / "vocab.txt"
+    bert = tiny_runs.bert(vocab_size=len(vocab.read_text().split()), num_hidden_layers=4)
+    values = {"task": "conll2003", "vocab": str(vocab), "bert": bert, "features": combination}
+    values |= {"feature_width": 32, "learning_rate": 1e-2, "num_train_epochs": 10.0, "seed": 12345}
+    return tiny_runs.finetune_config(conll, **{**values, **fields})
 
 
 def test_the_vectors_are_the_encoders_where_a_word_has_most_context(conll, tmp_path):
@@ -185,16 +173,10 @@ def test_vectors_are_kept_by_all_that_decides_them(tmp_path):
 
 def test_every_row_of_the_table_has_its_layers():
     bert = tiny_runs.bert(num_hidden_layers=4)
-    layers = {name: frozen_features.layers_of(bert, name) for name in COMBINATIONS}
-    assert {name: list(found) for name, found in layers.items()} == {
-        "embeddings": [0],
-        "second_to_last": [3],
-        "last": [4],
-        "weighted_sum_last_four": [1, 2, 3, 4],
-        "concat_last_four": [1, 2, 3, 4],
-        "weighted_sum_all": [1, 2, 3, 4],
-        "elmo": [0, 1, 2, 3, 4],
-    }
+    names = ("weighted_sum_last_four", "concat_last_four", "weighted_sum_all")
+    expected = dict.fromkeys(names, [1, 2, 3, 4]) | {"elmo": [0, 1, 2, 3, 4]}
+    expected |= {"embeddings": [0], "second_to_last": [3], "last": [4]}
+    assert {n: list(frozen_features.layers_of(bert, n)) for n in COMBINATIONS} == expected
 
 
 def test_only_tagging_tasks(conll, tmp_path):

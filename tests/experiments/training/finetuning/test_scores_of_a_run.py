@@ -8,7 +8,6 @@ import tiny_runs
 
 from experiments import finetune
 from experiments.training.runs import finetune as run
-from experiments.training.settings.config import FinetuneConfig
 from official_bert.common.errors import UserError
 
 
@@ -19,19 +18,18 @@ def texts(tmp_path_factory):
     return folder
 
 
-def _config(texts, data, options=None, **fields):
-    return FinetuneConfig(
-        task="text_classification", data_dir=str(texts), task_options=options or {}, model="",
-        bert=tiny_runs.bert(), vocab=str(data / "vocab.txt"), max_seq_length=16,
-        train_batch_size=16, learning_rate=5e-3, num_train_epochs=1.0, dropout=0.0, **fields,
-    )  # fmt: skip
+def _config(texts, data, **fields):
+    vocab = str(data / "vocab.txt")
+    return tiny_runs.finetune_config(texts, vocab=vocab, num_train_epochs=1.0, **fields)
 
 
 def test_a_test_file_gives_a_score_and_the_best_weights_are_those_of_the_score_asked_for(
     texts, data, tmp_path
 ):
     options = {"test_file": "asked.tsv"}
-    config = _config(texts, data, options, eval_every=4, keep_best=True, best_metric="macro_f1")
+    config = _config(
+        texts, data, task_options=options, eval_every=4, keep_best=True, best_metric="macro_f1"
+    )
     results = run(config, tmp_path / "run", progress=False)
     assert results.test == pytest.approx(results.dev)  # the same rows
     assert results.best_by == "macro_f1"
@@ -45,7 +43,7 @@ def test_a_test_file_gives_a_score_and_the_best_weights_are_those_of_the_score_a
 
 
 def test_a_test_file_that_is_named_has_to_be_there(texts, data, tmp_path):
-    config = _config(texts, data, {"test_file": "nowhere.tsv"})
+    config = _config(texts, data, task_options={"test_file": "nowhere.tsv"})
     with pytest.raises(UserError, match="no file for test: looked for nowhere.tsv"):
         run(config, tmp_path / "run", progress=False)
     config = _config(texts, data, best_metric="bleu", eval_every=4, keep_best=True)

@@ -15,7 +15,9 @@ from experiments.training.folder import checkpointing
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.settings.config import Phase
 from experiments.training.step import loop
+from official_bert.checkpoints import integrity
 from official_bert.common.errors import UserError
+from official_bert.common.json_files import read_json
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,23 @@ def test_newest_and_best_are_kept(tmp_path):
     for step in range(1, 7):
         checkpoints.save(step, {"w": np.zeros(2)}, {}, best_step=2)
     assert checkpoints.steps() == [2, 5, 6]
+
+
+def test_a_run_that_began_with_other_masks_does_not_go_on(tmp_path):
+    """Checkpoints of a version whose dropout drew other masks are refused by name."""
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    for step in (1, 2):
+        checkpoints.save(step, {"model/a": np.ones(3)}, {"loss": 1.5})
+    assert checkpoints.load_newest()[1] == {"loss": 1.5, "step": 2}
+    path = checkpoints.newest_state()
+    state = read_json(path, finite=False)
+    assert state.pop("masks")
+    state.pop(integrity.CHECKSUMS)
+    state = integrity.with_checksums(path.parent, path.name, state)  # as version 0.1 wrote it
+    path.write_text(json.dumps(state))
+    told = r"step-00000002 is of a version whose dropout draws other"
+    with pytest.raises(checkpointing.OtherMasks, match=told):
+        checkpoints.load_newest()
 
 
 def test_a_checkpoint_of_another_version_is_refused(tmp_path):

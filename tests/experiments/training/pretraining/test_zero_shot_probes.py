@@ -68,19 +68,15 @@ def test_a_left_to_right_model_is_asked_with_the_text_to_the_left():
     mask_id = tiny_runs.SPECIAL.index("[MASK]")
 
     def losses(word=7, shown=mask_id, hidden=8, later=10):
-        return keras.ops.convert_to_numpy(
-            zero_shot_probes.answers(
-                model,
-                {
-                    "input_ids": np.array([[2, word, mask_id, 9, shown, later, 3]], np.int32),
-                    "input_mask": np.ones((1, 7), np.int32),
-                    "segment_ids": np.zeros((1, 7), np.int32),
-                    "masked_lm_positions": np.array([[2, 4, 0]], np.int32),
-                    "masked_lm_ids": np.array([[hidden, 11, 0]], np.int32),
-                    "masked_lm_weights": np.array([[1, 1, 0]], np.float32),
-                },
-            )[0]
-        )[0, :2]
+        batch = {
+            "input_ids": np.array([[2, word, mask_id, 9, shown, later, 3]], np.int32),
+            "input_mask": np.ones((1, 7), np.int32),
+            "segment_ids": np.zeros((1, 7), np.int32),
+            "masked_lm_positions": np.array([[2, 4, 0]], np.int32),
+            "masked_lm_ids": np.array([[hidden, 11, 0]], np.int32),
+            "masked_lm_weights": np.array([[1, 1, 0]], np.float32),
+        }
+        return keras.ops.convert_to_numpy(zero_shot_probes.answers(model, batch)[0])[0, :2]
 
     first, second = losses()
     np.testing.assert_allclose(losses(shown=15, later=12), [first, second], rtol=1e-5)

@@ -15,12 +15,7 @@ from experiments.training.folder.run_folder import RunFolder, begin
 from experiments.training.settings import config_files, config_help, flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
-from experiments.training.settings.config_values import (
-    from_dict,
-    override,
-    result_dict,
-    to_dict,
-)
+from experiments.training.settings.config_values import from_dict, override, result_dict, to_dict
 from experiments.training.settings.options import names_for
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
@@ -40,17 +35,9 @@ def config_file(tmp_path):
 
 
 def test_file_scale_and_overrides(config_file):
-    config = load_config(
-        f"{config_file}:full",
-        [
-            "learning_rate=3e-5",
-            "num_warmup_steps=1e3",
-            "objectives=masked_lm",
-            "phases.1.records=a,b.tfrecord",
-            "bert.hidden_dropout_prob=0",
-            "snapshots=10,20",
-        ],
-    )
+    given = "learning_rate=3e-5 num_warmup_steps=1e3 objectives=masked_lm snapshots=10,20 "
+    given += "phases.1.records=a,b.tfrecord bert.hidden_dropout_prob=0"
+    config = load_config(f"{config_file}:full", given.split())
     assert config.seed == len("full")
     assert config.learning_rate == 3e-5 and config.num_warmup_steps == 1000
     assert config.objectives == ("masked_lm",)
@@ -95,10 +82,7 @@ def test_dictionaries_take_keys_and_json():
         ("seed=1e999", "expected a whole number"),
         ("seed.x=1", "--config.seed.x: --config.seed=12345 has no parts"),
         ("seed", "has no value"),
-        (
-            "distribute=horovod",
-            "distribute='horovod'; it is one of one_device, mirrored",
-        ),
+        ("distribute=horovod", "distribute='horovod'; it is one of one_device, mirrored"),
         ("train_batch_size=0", "must be > 0"),
         ("log_every=-2", "log_every is -2; it must not be negative"),
         ("num_decay_steps=-2", "num_decay_steps is -2; it must not be negative"),
@@ -135,28 +119,22 @@ def test_wrong_files_and_scales(source, message):
     "code, message",
     [
         (
-            "    return dataclasses.replace(PretrainConfig(),\n                  lerning_rate=1)",
+            "return dataclasses.replace(PretrainConfig(),\n                  lerning_rate=1)",
             r'line 6: PretrainConfig: unknown field "lerning_rate" \(did you mean "learning_rate"',
         ),
-        ("    return Phase(recods='x')", 'line 6: Phase: unknown field "recods".*"records"'),
-        (
-            "    phase = Phase()\n    return dataclasses.replace(phase, x=1)",
-            "line 7: Phase: .*recor",
-        ),
-        ("    return PretrainConfg()", "line 6: NameError: name 'PretrainConfg' is not defined"),
-        ("    return Phase().step", "line 6: AttributeError: 'Phase' object has no attribute"),
-        ("    return open('no.txt')", r"line 6: FileNotFoundError: .*'no.txt'$"),
-        ("    return (", "line 6: SyntaxError: '\\(' was never closed"),
-        (
-            "    return PretrainConfig(train_batch_size=0)",
-            "line 6: train_batch_size is 0; it must be",
-        ),
+        ("return Phase(recods='x')", 'line 6: Phase: unknown field "recods".*"records"'),
+        ("phase = Phase()\n    return dataclasses.replace(phase, x=1)", "line 7: Phase: .*recor"),
+        ("return PretrainConfg()", "line 6: NameError: name 'PretrainConfg' is not defined"),
+        ("return Phase().step", "line 6: AttributeError: 'Phase' object has no attribute"),
+        ("return open('no.txt')", r"line 6: FileNotFoundError: .*'no.txt'$"),
+        ("return (", "line 6: SyntaxError: '\\(' was never closed"),
+        ("return PretrainConfig(train_batch_size=0)", "line 6: train_batch_size is 0; it must be"),
     ],
 )
 def test_a_mistake_in_a_file_of_ones_own_is_one_line(tmp_path, code, message):
     head = "import dataclasses\n"
     head += "from experiments.training.settings.config import Phase, PretrainConfig\n\n\n"
-    (tmp_path / "own.py").write_text(f"{head}def get_config():\n{code}\n")
+    (tmp_path / "own.py").write_text(f"{head}def get_config():\n    {code}\n")
     with pytest.raises(UserError, match=message) as caught:
         load_config(str(tmp_path / "own.py"))
     assert "\n" not in str(caught.value)
@@ -253,13 +231,8 @@ def test_other_options_in_a_folder_are_listed(tmp_path, capsys):
     changed = dataclasses.replace(base, seed=1, bert=BertConfig(hidden_size=24), phases=(phase,))
     with pytest.raises(UserError) as error:
         RunFolder(tmp_path, changed)
-    for difference in (
-        "seed: 12345 -> 1",
-        "bert.hidden_size: 12 -> 24",
-        "phases.0.num_train_steps: 1000 -> 7",
-        "--overwrite",
-    ):
-        assert difference in str(error.value)
+    differences = "seed: 12345 -> 1", "bert.hidden_size: 12 -> 24", "num_train_steps: 1000 -> 7"
+    assert all(told in str(error.value) for told in (*differences, "--overwrite"))
     assert "moved" not in str(error.value)
     (tmp_path / "mine.txt").write_text("not of the run")
     write_text(tmp_path / "results.json", "{}")
@@ -294,18 +267,15 @@ def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
 
 
 def test_help_lists_fields_options_and_what_differs_among_several():
-    shown = config_help.help_of(
-        load_config("text_classification:small"), "text_classification:small"
-    )
-    assert "--config.learning_rate=0.0003  (a number)\n" in shown
-    assert (
-        "  --config.task_options.text_column=  (a text)\n      names of the text columns;" in shown
-    )
-    assert "--config.task_options.dev_fraction=0.1  (a number)" in shown
-    assert (
-        "--config.patience=0  (a whole number)\n      Evaluations in a row without a new best"
-        in shown
-    )
+    name = "text_classification:small"
+    shown = config_help.help_of(load_config(name), name)
+    for told in (
+        "--config.learning_rate=0.0003  (a number)\n",
+        "  --config.task_options.text_column=  (a text)\n      names of the text columns;",
+        "--config.task_options.dev_fraction=0.1  (a number)",
+        "--config.patience=0  (a whole number)\n      Evaluations in a row without a new best",
+    ):
+        assert told in shown
     own = {field.name for field in dataclasses.fields(FinetuneConfig)} - {"model_options"}
     for name in (*own, *names_for(FinetuneConfig)):
         assert f"--config.{name}" in shown
@@ -334,36 +304,31 @@ def test_help_follows_the_command_line(monkeypatch):
 
 
 def test_commands_explain_themselves_and_their_mistakes(tmp_path):
-    # Every call below is a process without TensorFlow.
-    def run(command, *arguments):
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", f"experiments.{command}", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(config_files.CONFIGS.parents[1]), "PATH": "/usr/bin"},
-        )
-        imported = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
-        messages = [line for line in done.stderr.splitlines() if not line.startswith("import ")]
-        assert "tensorflow" not in imported and "keras" not in imported
-        return done.returncode, done.stdout, "\n".join(messages)
+    """Every call is a process without TensorFlow."""
 
-    for command, flag in (
-        ("pretrain", "--workdir"),
-        ("finetune", "--search"),
-        ("evaluate", "--records"),
-        ("predict", "--input"),
+    def run(command, *arguments):
+        call = [sys.executable, "-X", "importtime", "-m", f"experiments.{command}", *arguments]
+        places = {"PYTHONPATH": str(config_files.CONFIGS.parents[1]), "PATH": "/usr/bin"}
+        done = subprocess.run(call, capture_output=True, text=True, cwd=tmp_path, env=places)
+        imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+        messages = [line for line in done.stderr.splitlines() if not line.startswith("import ")]
+        assert imported.isdisjoint({"tensorflow", "keras", "matplotlib"})
+        return done.returncode, done.stdout + "\n".join(messages)
+
+    flags = {"pretrain": "--workdir", "finetune": "--search", "evaluate": "--records"}
+    flags |= {"predict": "--input", "ablate": "--seeds", "report": "--workdir"}
+    for command, flag in flags.items():
+        _, told = run(command, "--help")
+        assert flag in told and "python -m experiments." in told
+    _, told = run("pretrain", "--config=pretrain:continue", "--help")
+    assert "--config.phases.0.max_seq_length=0  (a whole number)" in told
+    for arguments, message in (
+        ("pretrain --config=pretrain:tiny --config.sead=1", 'did you mean "seed"?'),
+        ("finetune", "--config is missing"),
+        ("finetune --config=pretrain:tiny --config.task=rte", "this command needs FinetuneConfig"),
     ):
-        _, out, _ = run(command, "--help")
-        assert flag in out and "python -m experiments." in out
-    _, out, _ = run("pretrain", "--config=pretrain:continue", "--help")
-    assert "--config.phases.0.max_seq_length=0  (a whole number)" in out
-    code, _, message = run("pretrain", "--config=pretrain:tiny", "--config.sead=1", "--workdir=w")
-    assert code == 2 and 'did you mean "seed"?' in message
-    code, _, message = run("finetune", "--workdir=w")
-    assert code == 2 and "--config is missing" in message
-    code, _, message = run("finetune", "--config=pretrain:tiny", "--config.task=rte", "--workdir=w")
-    assert code == 2 and "this command needs FinetuneConfig" in message
+        code, told = run(*arguments.split(), "--workdir=w")
+        assert code == 2 and message in told
     assert not (tmp_path / "w").exists()
 
 

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from wrong_starts import FINETUNING, PRETRAINING
+from wrong_starts import FINETUNING, PRETRAINING, cases
 
 ROOT = Path(__file__).parents[4]
-MESSAGES = {name: case[-1] for name, case in {**FINETUNING, **PRETRAINING}.items()}
+MESSAGES = cases(FINETUNING) | cases(PRETRAINING)
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +20,8 @@ def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     script = Path(__file__).with_name("wrong_starts.py")
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "experiments")))
-    done = subprocess.run(
-        [sys.executable, str(script), str(folder)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
+    command, places = [sys.executable, str(script), str(folder)], {"PYTHONPATH": paths}
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | places)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout.splitlines()[-1])
 

@@ -15,142 +15,100 @@ from experiments.training.settings.config_values import override
 from official_bert.backend import tensorflow_start
 from official_bert.common.errors import UserError
 
-# name: (task, fields of FinetuneConfig, what the error says); {} is the folder of the data.
-FINETUNING = {
-    "no folder": ("mrpc", {"data_dir": "{}/no"}, "--config.data_dir={}/no: no such file or folder"),
-    "no model": ("mrpc", {"model": "{}/no/model"}, "--config.model={}/no/model: no such folder"),
-    "no model inside": ("mrpc", {"model": "{}"}, "--config.model={}: no model in this folder"),
-    "no vocabulary": ("mrpc", {"model": "", "vocab": "{}/v"}, "--config.vocab={}/v: no such file"),
-    "too long": ("mrpc", {"max_seq_length": 64}, "--config.max_seq_length=64: the model has pos"),
-    "no such block": (
-        "mrpc",
-        {"freeze": "blocks:0-9"},
-        "--config.freeze=blocks:0-9: .* blocks:0-0",
-    ),
-    "no such class": (
-        "mrpc",
-        {"class_weights": "2=3"},
-        "--config.class_weights: '2=3' is not a LABEL",
-    ),
-    "features": ("mrpc", {"features": "concat_last_four"}, "--config.features=concat_last_four: "),
-    "unknown option": (
-        "mrpc",
-        {"task_options.colour": "1"},
-        "--config.task_options.colour=1: unknown option colour of task mrpc; its options are dev_",
-    ),
-    "type of an option": (
-        "squad",
-        {"task_options.doc_stride": "far"},
-        "--config.task_options.doc_stride=far: option doc_stride of task squad_v1.1 is 'far', exp",
-    ),
-    "value of an option": (
-        "swag",
-        {"task_options.num_choices": "1"},
-        "--config.task_options.num_choices=1: num_choices=1; it is at least 2",
-    ),
-    "pairs, a file": (
-        "mrpc",
-        {"task_options.dev_file": "x.tsv"},
-        "no file for .*x.tsv in .* .--config.data_dir={}, --config.task_options.dev_file=",
-    ),
-    "pairs, a column": (
-        "mrpc",
-        {"task_options.train_file": "pairs.tsv"},
-        "pairs.tsv line 1: no column #1 String, #2 String, Quality; .*--config.task=text_cl",
-    ),
-    "regression": (
-        "stsb",
-        {"task_options.train_file": "pairs.tsv", "task_options.dev_file": "pairs.tsv"},
-        "pairs.tsv line 3: score is 'high', expected a number",
-    ),
-    "own pairs": (
-        "text_classification",
-        {"task_options.train_file": "pairs.tsv", "task_options.text_b_column": "second"},
-        "--config.task_options.text_b_column=second: text_b_column is set but text_column is not",
-    ),
-    "several labels": (
-        "text_classification",
-        {
-            "task_options.train_file": "several.jsonl",
-            "task_options.dev_file": "one.jsonl",
-            "task_options.problem": "multi_label",
-        },
-        "one.jsonl line 1: label 'music' is not among the training labels .food, news.",
-    ),
-    "one file": (
-        "text_classification",
-        {"data_dir": "{}/plain.tsv"},
-        "one file, the training file; set dev_file or dev_fraction .*task_options.dev_file=",
-    ),
-    "entities, one file": ("ner", {"data_dir": "{}/two.txt"}, "the training file; set dev_file"),
-    "entities, columns": (
-        "ner",
-        {"task_options.train_file": "two.txt", "task_options.column": "chunks"},
-        "two.txt line 1: 2 columns, expected 3 .word first, chunks number 3.*options.tag_column=",
-    ),
-    "entities, tags": (
-        "ner",
-        {"task_options.train_file": "speech.txt"},
-        "speech.txt line 1: 'NN' is not an IOB tag .--task_options.tag_column=",
-    ),
-    "entities, other kinds": (
-        "ner",
-        {"task_options.train_file": "two.txt", "task_options.dev_file": "other.txt"},
-        "other.txt line 2: the tag B-ORG is not among the training tags.*task_options.labels=",
-    ),
-    "questions, the format": (
-        "squad",
-        {"task_options.train_file": "one.jsonl"},
-        "one.jsonl line 1: which columns hold question and context",
-    ),
-    "choices, a column": (
-        "swag",
-        {"task_options.train_file": "choices.csv"},
-        "choices.csv line 1: no column ending2, ending3.*--task_options.num_choices=",
-    ),
-}
-PRETRAINING = {
-    "no records": ({"phases.0.records": ""}, "--config.phases.0.records is empty"),
-    "no such records": (
-        {"phases.0.records": "{}/no"},
-        "--config.phases.0.records={}/no: no record file matches",
-    ),
-    "another length": (
-        {"phases.0.max_seq_length": "32"},
-        "--config.phases.0.records={}/records: .* have max_seq_length 24, the configuration 32",
-    ),
-    "no held-out records": (
-        {"phases.0.heldout_records": "{}/no"},
-        "--config.phases.0.heldout_records={}/no: no record file matches",
-    ),
-    "no vocab": ({"vocab": "{}/v.txt"}, "--config.vocab={}/v.txt: no such file"),
-    "another size": ({"bert.vocab_size": "99"}, "set --config.bert.vocab_size=39"),
-    "positions": (
-        {"bert.max_position_embeddings": "16"},
-        "--config.phases.0.records={}/records: rows of 24 tokens, .* positions for 16",
-    ),
-    "another way to read": (
-        {"bert.attention_direction": "left_to_right"},
-        "--config.objectives: masked_lm is not for .*; write next_token in its place",
-    ),
-    "nothing to start from": ({"bert": ""}, "--config.init_from is empty: name the model"),
-    "no checkpoint": (
-        {"bert": "", "init_from": "{}/no/model"},
-        "--config.init_from={}/no/model: no such folder or checkpoint",
-    ),
-    "a checkpoint of another size": (
-        {"init_from": "{}/model", "bert.hidden_size": "8"},
-        "does not fit --config.init_from={}/model: hidden_size 8, there 16",
-    ),
-    "a checkpoint of another vocabulary": (
-        {"bert": "", "init_from": "{}/model", "vocab": "{}/other.txt"},
-        "--config.vocab={}/other.txt .6 entries. is not the vocabulary of {}/model .39 entries.",
-    ),
-    "records of another vocabulary": (
-        {"bert": "", "init_from": "{}/other", "vocab": ""},
-        "--config.phases.0.records={}/records: made with a vocabulary of 39 entries, the model's",
-    ),
-}  # fmt: skip
+# Under the overrides of a run, of which the first is the task, stands what its error says.
+# {} is the folder of the data; .NAME is an option of the task.
+FINETUNING = r"""
+mrpc data_dir={}/no
+    --config.data_dir={}/no: no such file or folder
+mrpc model={}/no/model
+    --config.model={}/no/model: no such folder
+mrpc model={}
+    --config.model={}: no model in this folder
+mrpc model= vocab={}/v
+    --config.vocab={}/v: no such file
+mrpc model= vocab=
+    give model
+mrpc task=
+    task is empty; choose one of text_classification
+mrpc task=sst3
+    task='sst3'; it is one of
+mrpc keep_best=true
+    keep_best needs eval_every
+mrpc max_seq_length=64
+    --config.max_seq_length=64: the model has pos
+mrpc freeze=blocks:0-9
+    --config.freeze=blocks:0-9: .* blocks:0-0
+mrpc class_weights=2=3
+    --config.class_weights: '2=3' is not a LABEL
+mrpc features=concat_last_four
+    --config.features=concat_last_four:
+mrpc .colour=1
+    --config.task_options.colour=1: unknown option colour of task mrpc; its options are dev_
+squad .doc_stride=far
+    --config.task_options.doc_stride=far: option doc_stride of task squad_v1.1 is 'far', exp
+swag .num_choices=1
+    --config.task_options.num_choices=1: num_choices=1; it is at least 2
+mrpc .dev_file=x.tsv
+    no file for .*x.tsv in .* .--config.data_dir={}, --config.task_options.dev_file=
+mrpc .train_file=pairs.tsv
+    pairs.tsv line 1: no column #1 String, #2 String, Quality; .*--config.task=text_cl
+stsb .train_file=pairs.tsv .dev_file=pairs.tsv
+    pairs.tsv line 3: score is 'high', expected a number
+text_classification .train_file=pairs.tsv .text_b_column=second
+    --config.task_options.text_b_column=second: text_b_column is set but text_column is not
+text_classification .train_file=several.jsonl .dev_file=one.jsonl .problem=multi_label
+    one.jsonl line 1: label 'music' is not among the training labels .food, news.
+text_classification data_dir={}/plain.tsv
+    one file, the training file; set dev_file or dev_fraction .*task_options.dev_file=
+ner data_dir={}/two.txt
+    the training file; set dev_file
+ner .train_file=two.txt .column=chunks
+    two.txt line 1: 2 columns, expected 3 .word first, chunks number 3.*options.tag_column=
+ner .train_file=speech.txt
+    speech.txt line 1: 'NN' is not an IOB tag .--task_options.tag_column=
+ner .train_file=two.txt .dev_file=other.txt
+    other.txt line 2: the tag B-ORG is not among the training tags.*task_options.labels=
+squad .train_file=one.jsonl
+    one.jsonl line 1: which columns hold question and context
+swag .train_file=choices.csv
+    choices.csv line 1: no column ending2, ending3.*--task_options.num_choices=
+"""
+PRETRAINING = r"""
+phases.0.records=
+    --config.phases.0.records is empty
+phases.0.records={}/no
+    --config.phases.0.records={}/no: no record file matches
+phases.0.max_seq_length=32
+    --config.phases.0.records={}/records: .* have max_seq_length 24, the configuration 32
+phases.0.heldout_records={}/no
+    --config.phases.0.heldout_records={}/no: no record file matches
+vocab={}/v.txt
+    --config.vocab={}/v.txt: no such file
+do_lower_case=false
+    made with do_lower_case=True
+bert.vocab_size=99
+    set --config.bert.vocab_size=39
+bert.max_position_embeddings=16
+    --config.phases.0.records={}/records: rows of 24 tokens, .* positions for 16
+bert.attention_direction=left_to_right
+    --config.objectives: masked_lm is not for .*; write next_token in its place
+bert=
+    --config.init_from is empty: name the model
+bert= init_from={}/no/model
+    --config.init_from={}/no/model: no such folder or checkpoint
+init_from={}/model bert.hidden_size=8
+    does not fit --config.init_from={}/model: hidden_size 8, there 16
+bert= init_from={}/model vocab={}/other.txt
+    --config.vocab={}/other.txt .6 entries. is not the vocabulary of {}/model .39 entries.
+bert= init_from={}/other vocab=
+    --config.phases.0.records={}/records: made with a vocabulary of 39 entries, the model's
+"""
+
+
+def cases(text):
+    """Return {overrides: what the error says}."""
+    lines = [line.removeprefix("    ") for line in text.strip("\n").split("\n")]
+    return dict(zip(lines[::2], lines[1::2], strict=True))
 
 
 def make_data(folder):
@@ -181,10 +139,10 @@ def make_data(folder):
     (folder / "choices.csv").write_text("sent1,sent2,ending0,ending1,label\na,b,c,d,2\n")
 
 
-def said(start, config, folder):
+def said(start, config, overrides, folder):
     """Return the error of a run, or that there was none."""
     try:
-        start(config, folder / "run", progress=False)
+        start(override(config, overrides), folder / "run", progress=False)
     except UserError as error:
         return str(error)
     return "began"
@@ -200,24 +158,19 @@ def main(folder):
 
     tensorflow_start.import_tensorflow = too_late
 
-    def filled(fields):
-        return {name: value.replace("{}", str(folder)) if isinstance(value, str) else value
-                for name, value in fields.items()}  # fmt: skip
-
-    for name, (task, fields, _) in FINETUNING.items():
+    for name in cases(FINETUNING):
         other.write_text("The O\nAnn B-ORG\n")
+        task, *given = name.replace("{}", str(folder)).replace(" .", " task_options.").split()
         config = FinetuneConfig(
             task=task, data_dir=str(folder), model=str(folder / "model"), max_seq_length=16
         )
-        found[name] = said(runs.finetune, override(config, filled(fields)), folder)
+        found[name] = said(runs.finetune, config, given, folder)
     (folder / "kept.txt").replace(other)
-    for name, (fields, _) in PRETRAINING.items():
-        config = PretrainConfig(
-            bert=tiny_runs.bert(),
-            vocab=str(folder / "vocab.txt"),
-            phases=(Phase(str(folder / "records"), 0, 4),),
-        )
-        found[name] = said(runs.pretrain, override(config, filled(fields)), folder)
+    phases = (Phase(str(folder / "records"), 0, 4),)
+    config = PretrainConfig(bert=tiny_runs.bert(), vocab=str(folder / "vocab.txt"), phases=phases)
+    for name in cases(PRETRAINING):
+        given = name.replace("{}", str(folder)).split()
+        found[name] = said(runs.pretrain, config, given, folder)
     loaded = sorted({"tensorflow", "keras", "keras_hub"} & set(sys.modules))
     print(json.dumps({"said": found, "loaded": loaded}))
 

@@ -97,14 +97,6 @@ def _worker(data, workdir, environment, index):
 
 
 def _config(data, **fields):
-    return tiny_runs.short_config(
-        data,
-        STEPS,
-        bert=tiny_runs.quiet_bert(),
-        train_batch_size=12,
-        learning_rate=1e-3,
-        clip_norm=_CLIP,
-        log_every=1,
-        max_heldout_examples=32,
-        **fields,
-    )
+    fields |= {"bert": tiny_runs.quiet_bert(), "train_batch_size": 12, "learning_rate": 1e-3}
+    fields |= {"clip_norm": _CLIP, "log_every": 1, "max_heldout_examples": 32}
+    return tiny_runs.short_config(data, STEPS, **fields)
