@@ -18,6 +18,8 @@ import contextlib
 import json
 import shlex
 import time
+from pathlib import Path
+from typing import NamedTuple
 
 from absl import flags
 
@@ -91,34 +93,22 @@ def run_together(
     """
     cells = local_path(cells)
     say = (lambda text: None) if quiet else commands.say
-    folders = [local_path(folder) for _, folder, _ in tables]
-    if twice := [str(one) for one in folders if folders.count(one) > 1]:
-        raise UserError(f"two tables have the folder {twice[0]}; run them one after another")
-    plans = [planning.plan(ablation) for ablation, _, _ in tables]
-    for plan in plans:
-        check_outputs(planning.files_read(plan), work=[*folders, cells])
+    planned = _planned(tables, cells)
     with contextlib.ExitStack() as held:
-        for folder, (ablation, _, _) in zip(folders, tables, strict=True):
+        for one in planned:
             # Two runs at once in one folder: the last to end could write the older report.
-            held.enter_context(exclusive(folder))
-            _check_config(folder, ablation)
-        grids = [Grid(plan.cells, cells) for plan in plans]
-        grid = joined({name_of(one): g for (one, _, _), g in zip(tables, grids, strict=True)})
+            held.enter_context(exclusive(one.folder))
+            _check_config(one.folder, one.ablation)
+        grids = [Grid(one.plan.cells, cells) for one in planned]
+        grid = joined({name_of(one.ablation): g for one, g in zip(planned, grids, strict=True)})
         rounds = _rounds(seeds, grid)
         started = time.perf_counter()
         shown = _Progress(grid, say)
-        for plan, (ablation, _, _) in zip(plans, tables, strict=True):
-            shown.begin(ablation)
-            for row, why in plan.left_out.items():
-                say(f"  {row}: {why}")
-        lines = (line for one in grids for line in origins.differences(one.statuses().values()))
-        distinct = list(dict.fromkeys(lines))
-        for line in distinct:
-            say(f"  the runs of this table differ: {line}")
-        if strict:
-            origins.refuse_warnings(distinct)
+        for one in planned:
+            shown.begin(one.ablation, one.plan.left_out)
+        _say_differences(grids, say, strict)
         try:
-            configured = max(ablation.workers for ablation, _, _ in tables)
+            configured = max(one.ablation.workers for one in planned)
             grid.run(
                 workers or configured or default_workers(),
                 retry_failed=retry_failed,
@@ -126,10 +116,7 @@ def run_together(
                 rounds=rounds,
             )
         finally:
-            found = [
-                _write(ablation, folder, plan, Grid(plan.cells, cells), command)
-                for folder, plan, (ablation, _, command) in zip(folders, plans, tables, strict=True)
-            ]
+            found = [_write(one, Grid(one.plan.cells, cells)) for one in planned]
         for _, paths in found:
             say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
         return [results for results, _ in found]
@@ -140,11 +127,42 @@ def name_of(ablation) -> str:
     return f"{ablation.name}/{ablation.scale}".rstrip("/")
 
 
-def _write(ablation, folder, plan, grid, command):
+class _Table(NamedTuple):
+    """A table of a run; `folder` and `command` are those of its report."""
+
+    ablation: Ablation
+    folder: Path
+    command: str
+    plan: planning.TablePlan
+
+
+def _planned(tables, cells) -> list[_Table]:
+    """Plan tables, and check that no output would replace a file that one of them reads."""
+    places = [(ablation, local_path(folder), command) for ablation, folder, command in tables]
+    folders = [folder for _, folder, _ in places]
+    if twice := [str(one) for one in folders if folders.count(one) > 1]:
+        raise UserError(f"two tables have the folder {twice[0]}; run them one after another")
+    found = [_Table(*place, planning.plan(place[0])) for place in places]
+    for one in found:
+        check_outputs(planning.files_read(one.plan), work=[*folders, cells])
+    return found
+
+
+def _say_differences(grids, say, strict):
+    """Say how the runs of tables differ in origin; `strict`: raise UserError where they do."""
+    lines = (line for one in grids for line in origins.differences(one.statuses().values()))
+    distinct = list(dict.fromkeys(lines))
+    for line in distinct:
+        say(f"  the runs of this table differ: {line}")
+    if strict:
+        origins.refuse_warnings(distinct)
+
+
+def _write(one: _Table, grid):
     """Write report and archives; return (results, paths of the report)."""
-    results = assemble.assemble(ablation, plan, grid, command)
-    paths = report.write(results, folder)
-    archives.write(grid, folder / archives.FOLDER)
+    results = assemble.assemble(one.ablation, one.plan, grid, one.command)
+    paths = report.write(results, one.folder)
+    archives.write(grid, one.folder / archives.FOLDER)
     return results, paths
 
 
@@ -167,11 +185,13 @@ class _Progress:
         self.running: dict[str, float] = {}
         self.steps: dict[str, int] = {}  # the last ones shown
 
-    def begin(self, ablation):
+    def begin(self, ablation, left_out):
         self.say(
             f"{ablation.name}:{ablation.scale}, {ablation.title}: {len(self.grid.cells)} cells, "
             f"{self.done} finished"
         )
+        for row, why in left_out.items():
+            self.say(f"  {row}: {why}")
 
     def __call__(self, event, name, status):
         if event == "started":

@@ -271,49 +271,17 @@ class Ablation:
 
     def __post_init__(self):
         named = {"records": "name", "variants": "name", "columns": "label", "rows": "label"}
-        for parts, name in named.items():
-            names = [getattr(one, name) for one in getattr(self, parts)]
-            check_once(names, f"{self.name}: {parts}")
-        records, variants = [r.name for r in self.records], [v.name for v in self.variants]
-        rows, columns = [r.label for r in self.rows], [c.label for c in self.columns]
-        for row in self.rows:
-            check_choice("variant", row.variant, variants, f"row {row.label}")
-            variant = self.variant(row.variant)
-            made = variant.pretrain if not variant.checkpoints else None
-            kept = made.snapshots if made else ()
-            if row.snapshot and row.snapshot not in kept:
-                raise UserError(
-                    f"row {row.label}: step {row.snapshot} is none of the snapshots of "
-                    f"{variant.name}: {', '.join(map(str, kept)) or 'it has none'}"
-                )
-        for column in self.columns:
-            if column.folds and not column.finetune:
-                raise UserError(f"column {column.label}: folds are for fine-tuning alone")
-            if any(seed >= 1000 for seed in column.seeds):
-                raise UserError(f"column {column.label}: its seeds must be below 1000")
-            if column.question:
-                check_choice("records", column.question.records, records, f"column {column.label}")
-        for export in self.exports:
-            check_choice("row", export.row, rows, "export")
-            check_choice("column", export.column, columns, "export")
-            if not self.column(export.column).finetune:
-                raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
-        for claim in self.claims:
-            for comparison in claim.comparisons:
-                for label in comparison.rows:
-                    check_choice("row", label, rows, f"claim {claim.name}")
-                check_choice("column", comparison.column, columns, f"claim {claim.name}")
-        for curve in self.curves:
-            check_choice("column", curve.column, columns, f"curve {curve.label}")
-            for label in (*curve.rows, *curve.less):
-                check_choice("row", label, rows, f"curve {curve.label}")
-            for label in curve.rows:
-                if not self.variant(self.row(label).variant).pretrain:
-                    raise UserError(f"curve {curve.label}: {label} has no steps of pre-training")
+        known = {p: [getattr(x, name) for x in getattr(self, p)] for p, name in named.items()}
+        for part, names in known.items():
+            check_once(names, f"{self.name}: {part}")
+        _check_rows(self, known["variants"])
+        _check_columns(self, known["records"])
+        _check_comparisons(self, known["rows"], known["columns"])
         for variant in self.variants:
             for phase in variant.pretrain.phases if variant.pretrain else ():
                 if not (variant.random_init or variant.checkpoints):
-                    check_choice("records", phase.records, records, f"variant {variant.name}")
+                    where = f"variant {variant.name}"
+                    check_choice("records", phase.records, known["records"], where)
 
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
@@ -323,3 +291,48 @@ class Ablation:
 
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
+
+
+def _check_rows(table, variants):
+    for row in table.rows:
+        check_choice("variant", row.variant, variants, f"row {row.label}")
+        variant = table.variant(row.variant)
+        made = variant.pretrain if not variant.checkpoints else None
+        kept = made.snapshots if made else ()
+        if row.snapshot and row.snapshot not in kept:
+            raise UserError(
+                f"row {row.label}: step {row.snapshot} is none of the snapshots of "
+                f"{variant.name}: {', '.join(map(str, kept)) or 'it has none'}"
+            )
+
+
+def _check_columns(table, records):
+    for column in table.columns:
+        where = f"column {column.label}"
+        if column.folds and not column.finetune:
+            raise UserError(f"{where}: folds are for fine-tuning alone")
+        if any(seed >= 1000 for seed in column.seeds):
+            raise UserError(f"{where}: its seeds must be below 1000")
+        if column.question:
+            check_choice("records", column.question.records, records, where)
+
+
+def _check_comparisons(table, rows, columns):
+    """Check the rows and columns that exports, claims and curves name."""
+    for export in table.exports:
+        check_choice("row", export.row, rows, "export")
+        check_choice("column", export.column, columns, "export")
+        if not table.column(export.column).finetune:
+            raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
+    for claim in table.claims:
+        for comparison in claim.comparisons:
+            for label in comparison.rows:
+                check_choice("row", label, rows, f"claim {claim.name}")
+            check_choice("column", comparison.column, columns, f"claim {claim.name}")
+    for curve in table.curves:
+        check_choice("column", curve.column, columns, f"curve {curve.label}")
+        for label in (*curve.rows, *curve.less):
+            check_choice("row", label, rows, f"curve {curve.label}")
+        for label in curve.rows:
+            if not table.variant(table.row(label).variant).pretrain:
+                raise UserError(f"curve {curve.label}: {label} has no steps of pre-training")

@@ -80,34 +80,39 @@ def estimate(
     positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
     found = {}
     for cell in plan.cells:
-        if cell.kind != "pretrain" and cell.name not in plan.shapes:  # no network is trained
-            found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
-            continue
-        flops = theirs = took = 0.0
         if cell.kind == "pretrain":
             config = from_dict(PretrainConfig, cell.config)
-            bert = config.bert_config
+            bert, beside = config.bert_config, plan.beside.get(cell.name)
+            parts = _pretrain_parts(config, positions, beside)
             # A checkpoint has the weights and both Adam moments in float32, the model the weights.
             size = (12 * config.keep_checkpoints + 4) * bert.num_parameters
-            beside, work = plan.beside.get(cell.name), []
-            for phase in config.phases:
-                one = dataclasses.replace(config, phases=(phase,))
-                own = pretrain_flops(one, positions)
-                more = pretrain_flops(one, positions, beside) if beside else 0.0
-                rows = phase.train_batch_size or config.train_batch_size
-                work.append((own, more, phase.max_seq_length, rows))
-        else:
+        elif cell.name in plan.shapes:
             config = from_dict(FinetuneConfig, cell.config)
             bert, own = plan.shapes[cell.name]
             kept = config.save_model and bert is not None  # those on word vectors leave no model
             size = (4 * bert.num_parameters if kept else 0) + 1e5
-            work = [(own, 0.0, config.max_seq_length, config.train_batch_size)]
-        for own, more, length, rows in work:
+            parts = [(own, 0.0, config.max_seq_length, config.train_batch_size)]
+        else:  # no network is trained
+            found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
+            continue
+        flops = theirs = took = 0.0
+        for own, more, length, rows in parts:
             reached = initialization.of(config).rate if measure else rate
             reached = reached or measured_rate(bert, length, rows, say, config.precision)
             flops, theirs, took = flops + own, theirs + more, took + (own + more) / reached
         found[cell.name] = Estimate(flops, START_SECONDS + took, size, theirs)
     return found
+
+
+def _pretrain_parts(config, positions, beside) -> list[tuple[float, float, int, int]]:
+    """Return (FLOPs of the model, FLOPs beside it, length, rows of a step) of each phase."""
+    parts = []
+    for phase in config.phases:
+        one = dataclasses.replace(config, phases=(phase,))
+        more = pretrain_flops(one, positions, beside) if beside else 0.0
+        rows = phase.train_batch_size or config.train_batch_size
+        parts.append((pretrain_flops(one, positions), more, phase.max_seq_length, rows))
+    return parts
 
 
 def _text_bytes(cell) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from data_prep.corpus.input_files import expand_inputs
 from data_prep.pretraining.record_options import RecordOptions
-from experiments.tables.planning.ablation import Ablation
+from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec
 from experiments.tables.run.grid import Cell
 from experiments.training.folder.inputs import files_digest
 from experiments.training.settings.config import FinetuneConfig
@@ -24,45 +24,49 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
     """
     corpus = ablation.corpus
     cells, inputs, prints = _sentences(ablation)
-
-    def of_training_text(name: str, kind: str, fields: dict, **more) -> Cell:
-        read = {"inputs": inputs["train"], **fields}
-        fingerprints = {"text": prints["train"]}
-        return Cell(name, kind, read, ignored=("inputs",), fingerprints=fingerprints, **more)
-
     if corpus.vocab:
         model = embedded.find(corpus.vocab)
         own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
         vocab = str(own)
-        vocab_print = {"vocab": files_digest((vocab,))}
+        read = prints | {"vocab": files_digest((vocab,))}
     else:
-        vocab, vocab_print = "@vocabulary//vocab.txt", {}
-        options = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
-        cells.append(of_training_text("vocabulary", "vocab", options, cost=10))
+        vocab, read = "@vocabulary//vocab.txt", prints
+        fields = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
+        cells.append(_of_training_text("vocabulary", "vocab", inputs, prints, fields, cost=10))
+    cells += _learnt_vectors(ablation, inputs, prints)
+    for records in ablation.records:
+        config = {**inputs, "vocab": vocab, "options": _record_options(records, corpus)}
+        ignored = ("train", "heldout", *(("vocab",) if corpus.vocab else ()))
+        name = f"records/{records.name}"
+        cells.append(Cell(name, "records", config, ignored, fingerprints=read, cost=20))
+    return cells, vocab
+
+
+def _of_training_text(name: str, kind: str, inputs, prints, fields: dict, **more) -> Cell:
+    """Return a cell that learns from the sentences for training."""
+    fingerprints = {"text": prints["train"]}
+    read = {"inputs": inputs["train"], **fields}
+    return Cell(name, kind, read, ignored=("inputs",), fingerprints=fingerprints, **more)
+
+
+def _learnt_vectors(ablation: Ablation, inputs, prints) -> list[Cell]:
+    """Return the cells that learn vectors of `Variant.learnt`, one a seed."""
+    cells, lower = [], ablation.corpus.do_lower_case
     for variant in (v for v in ablation.variants if v.learnt):
         source = initialization.of(FinetuneConfig(model=variant.checkpoint))
         for seed in variant.seeds:
-            name, kind, options, seconds = source.corpus_cell(
-                variant.learnt, seed, corpus.do_lower_case
-            )
-            made = of_training_text(name, kind, {"options": options}, cost=seconds, round=seed)
-            cells.append(made)
-    for records in ablation.records:
-        options = dataclasses.asdict(records)
-        options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
-        del options["name"]
-        options = changes_dict(RecordOptions(**options))
-        cells.append(
-            Cell(
-                f"records/{records.name}",
-                "records",
-                {**inputs, "vocab": vocab, "options": options},
-                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
-                fingerprints=prints | vocab_print,
-                cost=20,
-            )
-        )
-    return cells, vocab
+            name, kind, options, cost = source.corpus_cell(variant.learnt, seed, lower)
+            read, more = {"options": options}, {"cost": cost, "round": seed}
+            cells.append(_of_training_text(name, kind, inputs, prints, read, **more))
+    return cells
+
+
+def _record_options(records: RecordSpec, corpus: Corpus) -> dict:
+    """Return the `RecordOptions` of records, as far as they differ from the defaults."""
+    options = dataclasses.asdict(records)
+    options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
+    del options["name"]
+    return changes_dict(RecordOptions(**options))
 
 
 def _sentences(ablation: Ablation) -> tuple[list[Cell], dict[str, list[str]], dict[str, str]]:
@@ -104,6 +108,17 @@ def nli(ablation: Ablation) -> Cell:
         fingerprints={"files": files_digest(tuple(paths))},
         cost=2,
     )
+
+
+def task_folder(data_dir: str, folder: str) -> str:
+    """Return the folder of a task's files that `FinetuneConfig.data_dir` of a column names."""
+    if folder.startswith("@"):
+        return folder
+    if folder.startswith("sample:"):
+        from data_prep import sample
+
+        return sample.task_dir(folder.removeprefix("sample:"))
+    return str(inside(data_dir, folder)) if folder else ""
 
 
 def inside(data_dir: str, path: str) -> Path:

@@ -1,5 +1,6 @@
 """A table before it is run: its cost, and the scores of the trivial baselines to beat."""
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -17,6 +18,15 @@ from official_bert.common.paths import local_path
 
 BEST = "best.json"  # beside generated data: the best possible scores
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
+
+
+@dataclasses.dataclass(frozen=True)
+class _Forecast:
+    """Cells, cost and baselines of a table before it is run."""
+
+    cells: list[tuple[str, str, cost.Estimate]]  # (name, state, estimate)
+    differences: list[str]  # between the origins of finished cells
+    bounds: dict[str, tuple[float | None, float | None]]  # column label -> `_bounds`
 
 
 def dry_run(
@@ -37,56 +47,66 @@ def dry_run(
     commands.say(
         f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
     )
-    known = {}
+    found = _forecast(ablation, kept, measure, share * peak * 1e12 if share else cost.RATE)
+    if share:
+        workers, source = 0, f"at {share:.0%} of {peak:g} TFLOP/s"
+    else:
+        workers, gpu = ablation.workers or default_workers(), step_rate.gpu() if measure else None
+        machine = f"this machine's {gpu.kind}" if gpu else "this machine"
+        source = f"at the rate of a training step measured on {machine}"
+    lines = [*_cell_lines(found.cells), "", _todo_line(found.cells, workers, price)]
+    lines.append(f"Times are estimates: {source}, plus a constant a run.")
+    lines += [f"The runs of this table differ: {line}." for line in found.differences]
+    lines += ["", "Trivial baselines, which scores have to beat:"]
+    lines += [_bounds_line(column.label, found.bounds) for column in ablation.columns]
+    return "\n".join(lines)
+
+
+def _forecast(ablation, folder, measure, rate) -> _Forecast:
+    """Plan a table and estimate its cells; those that are finished are in `folder`."""
+    bounds = {}
 
     def look(column, config):
-        known[column.label] = _bounds(column, config)
+        bounds[column.label] = _bounds(column, config)
 
     plan = planning.plan(ablation, look)
-    grid = Grid(plan.cells, kept)
-    if share:
-        estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
-    else:
-        estimates = cost.estimate(plan, ablation, measure, say=commands.say)
+    statuses = Grid(plan.cells, folder).statuses()
+    work = cost.estimate(plan, ablation, measure, rate, commands.say)
+    cells = [(name, status.state, work[name]) for name, status in statuses.items()]
+    return _Forecast(cells, origins.differences(statuses.values()), bounds)
+
+
+def _cell_lines(cells) -> list[str]:
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
-    total = [0.0, 0.0, 0.0]
-    for name in grid.cells:
-        state = grid.status(name).state
-        work = estimates[name]
+    for name, state, work in cells:
         lines.append(
             f"{name[:58]:<58} {state:<9} {cost.readable_flops(work.flops):>12} "
             f"{cost.readable_seconds(work.seconds):>10} {cost.readable_bytes(work.bytes):>9}"
         )
         if work.beside_flops:
             lines.append(f"{'  beside it':<68} {cost.readable_flops(work.beside_flops):>12}")
-        if state != FINISHED:
-            total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
-    todo = f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "
-    if share:
-        todo += f"{cost.readable_seconds(total[1])} of one device"
-        source = f"at {share:.0%} of {peak:g} TFLOP/s"
-    else:
-        workers = ablation.workers or default_workers()
-        todo += (
-            f"{cost.readable_seconds(total[1])} of one worker, about "
-            f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side"
-        )
-        gpu = step_rate.gpu() if measure else None
-        source = "at the rate of a training step measured on "
-        source += f"this machine's {gpu.kind}" if gpu else "this machine"
-    todo += f", {cost.readable_bytes(total[2])} of disk"
-    if price:
-        todo += f"; {total[1] / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
-    lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
-    differences = origins.differences(grid.statuses().values())
-    lines += [f"The runs of this table differ: {line}." for line in differences]
-    lines += ["", "Trivial baselines, which scores have to beat:"]
-    for column in ablation.columns:
-        score, best = known.get(column.label, (None, None))
-        baseline = "known after the run" if score is None else f"{score:.1f}"
-        baseline += "" if best is None else f", the best possible score is {best:.1f}"
-        lines.append(f"  {column.label}: {baseline}")
-    return "\n".join(lines)
+    return lines
+
+
+def _todo_line(cells, workers, price) -> str:
+    """Return the sum of the cells that are not finished; `workers` 0: they have one device."""
+    left = [work for _, state, work in cells if state != FINISHED]
+    names = ("flops", "seconds", "bytes")
+    flops, seconds, size = (sum(getattr(work, name) for work in left) for name in names)
+    time = f"{cost.readable_seconds(seconds)} of one {'worker' if workers else 'device'}"
+    if workers:
+        time += f", about {cost.readable_seconds(seconds / workers)} with {workers} side by side"
+    told = f"{len(cells)} cells; still to do: {cost.readable_flops(flops)}, {time}, "
+    told += f"{cost.readable_bytes(size)} of disk"
+    paid = f"; {seconds / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
+    return told + paid if price else told
+
+
+def _bounds_line(label, bounds) -> str:
+    score, best = bounds.get(label, (None, None))
+    baseline = "known after the run" if score is None else f"{score:.1f}"
+    best = "" if best is None else f", the best possible score is {best:.1f}"
+    return f"  {label}: {baseline}{best}"
 
 
 def _bounds(column, config) -> tuple[float | None, float | None]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs.outputs import members
-from experiments.tables.planning import checkpoints, cost, data_cells
+from experiments.tables.planning import checkpoints, cost, data_cells, repetitions
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.run.grid import Cell
 from experiments.training.finetuning import example_scores
@@ -159,49 +159,47 @@ class _Planner:
             self.models |= {(variant.name, seed): checkpoints.folder(path) for seed, path in made}
         if variant.random_init or variant.checkpoints or not variant.pretrain:
             return
-        phases = tuple(
-            dataclasses.replace(
-                phase,
-                records=f"@records/{phase.records}//records",
-                heldout_records=f"@records/{phase.records}//records/heldout",
-            )
-            for phase in variant.pretrain.phases
-        )
         for seed in variant.seeds:
-            config = dataclasses.replace(
-                variant.pretrain,
-                phases=phases,
-                vocab=self.vocab,
-                do_lower_case=self.ablation.corpus.do_lower_case,
-                seed=seed,
-            )
-            bert = config.bert_config
-            where = f"variant {variant.name}: objectives"
-            check_direction(config.objectives, bert, where)
-            flops = pretrain_flops(config)
-            name = f"pretrain/{variant.name}/{seed}"
-            if config.trunk:
-                trunk = self.variants_cell("trunk", config.trunk, seed)
-                before = self.ablation.variant(config.trunk.removeprefix("@")).pretrain
-                flops -= pretrain_flops(before)
-                config = dataclasses.replace(config, trunk=f"@{trunk}")
-            planned = [one.planned(self, config, seed) for one in config.model_options]
-            config = dataclasses.replace(config, model_options=tuple(one for one, _ in planned))
-            for beside in (work for _, work in planned if work):
-                self.beside[name] = beside
-                flops += pretrain_flops(config, beside=beside)
-            self.pretrains[variant.name, seed] = self._add(
-                name,
-                "pretrain",
-                changes_dict(config),
-                ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
-                fingerprints=prints,
-                cost=cost.seconds(flops, initialization.of(config).rate or RATE),
-                scored=True,
-                affinity=f"pretrain {bert} {config.objectives}",
-                round=seed,
-            )
-            self.models[variant.name, seed] = f"@{name}"
+            self._pretrain_cell(variant, seed)
+
+    def _pretrain_cell(self, variant: Variant, seed: int):
+        config = self._pretraining(variant.pretrain, seed)
+        bert = config.bert_config
+        check_direction(config.objectives, bert, f"variant {variant.name}: objectives")
+        name, flops = f"pretrain/{variant.name}/{seed}", pretrain_flops(config)
+        if config.trunk:
+            trunk = self.variants_cell("trunk", config.trunk, seed)
+            before = self.ablation.variant(config.trunk.removeprefix("@")).pretrain
+            flops -= pretrain_flops(before)
+            config = dataclasses.replace(config, trunk=f"@{trunk}")
+        planned = [one.planned(self, config, seed) for one in config.model_options]
+        config = dataclasses.replace(config, model_options=tuple(one for one, _ in planned))
+        for beside in (work for _, work in planned if work):
+            self.beside[name] = beside
+            flops += pretrain_flops(config, beside=beside)
+        self.pretrains[variant.name, seed] = self._add(
+            name,
+            "pretrain",
+            changes_dict(config),
+            ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
+            fingerprints=prints,
+            cost=cost.seconds(flops, initialization.of(config).rate or RATE),
+            scored=True,
+            affinity=f"pretrain {bert} {config.objectives}",
+            round=seed,
+        )
+        self.models[variant.name, seed] = f"@{name}"
+
+    def _pretraining(self, given: PretrainConfig, seed: int) -> PretrainConfig:
+        """Return a variant's PretrainConfig with the files of the corpus filled in."""
+        folders = [f"@records/{phase.records}//records" for phase in given.phases]
+        phases = tuple(
+            dataclasses.replace(phase, records=folder, heldout_records=f"{folder}/heldout")
+            for phase, folder in zip(given.phases, folders, strict=True)
+        )
+        lower = self.ablation.corpus.do_lower_case
+        filled = {"phases": phases, "vocab": self.vocab, "do_lower_case": lower}
+        return dataclasses.replace(given, **filled, seed=seed)
 
     def variants_cell(self, field, reference, seed):
         """Return the cell of the variant that a field names as "@NAME", with the same seed."""
@@ -226,14 +224,11 @@ class _Planner:
         model = checkpoints.resolve_package(variant.checkpoint)
         source = initialization.of(FinetuneConfig(model=model))
         trained = variant.pretrain or source.has_seeds
-        seeds = variant.seeds if trained else (0,)
-        return [
-            PlannedRun(self._finetune_cell(row, column, variant, p, s, i, fold), p, s, i)
-            for p in seeds
-            for s in column.seeds[: None if source.repeats else 1]
-            for i in range(max(1, len(column.search)))
-            for fold in range(1, max(1, column.folds) + 1)
-        ]
+        runs = []
+        for one in repetitions.of_column(column, variant.seeds if trained else (0,), source):
+            cell = self._finetune_cell(row, column, one)
+            runs.append(PlannedRun(cell, one.pretrain_seed, one.seed, one.setting))
+        return runs
 
     def _question_runs(self, row: Row, column: Column, variant: Variant) -> list[PlannedRun]:
         asked = column.question
@@ -262,55 +257,53 @@ class _Planner:
                 runs.append(PlannedRun(cell, seed, 0))
         return runs
 
-    def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting, fold) -> str:
-        changes = dict(row.finetune) | {"seed": 1000 * pretrain_seed + seed}
-        if column.search:
-            changes |= column.search[setting]
-        if column.folds:
-            options = changes.get("task_options", column.finetune.task_options)
-            changes["task_options"] = {**options, "folds": column.folds, "fold": fold}
-        config = replaced(column.finetune, **changes)
-        config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
-        digest, train, dev = self._examples(column, config)
-        exported = any(
-            e.row == row.label and e.column == column.label for e in self.ablation.exports
-        )
-        config, source = self._with_start(config, row, variant, pretrain_seed)
-        shape = variant.pretrain and variant.pretrain.bert_config
-        bert = shape or checkpoints.shape(config.model)
-        config = dataclasses.replace(config, save_model=exported)
+    def _finetune_cell(self, row: Row, column: Column, one: repetitions.Repetition) -> str:
+        """Add the cell of a fine-tuning, unless another column scores the same run; return its
+        name."""
+        config, source, digest = self._finetuning(row, column, one)
         prints = _prints(config)
-        ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
+        ignored = (*_ignored(config, keep="save_model"), "data_dir", *prints)
         prints["data"] = digest
-        train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        flops = source.planned_flops(config, bert, train, dev)
-        parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
-        if column.search:
-            parts.append(str(setting + 1))
-        if column.folds:
-            parts.append(f"fold-{fold}")
-        # Columns that score one run by two metrics share it.
         values = changes_dict(config) | {"save_model": None}
         same = json.dumps([values, prints], sort_keys=True)
-        name = self.same.setdefault(same, "/".join(parts))
-        if name in self.cells and not exported:
+        name = self.same.setdefault(same, repetitions.name(row, column, one))
+        if name in self.cells and not config.save_model:
             return name
+        bert, flops = self._finetune_work(row, column, config, source)
         if flops:
             self.shapes[name] = None if source.rate else bert, flops
         return self._add(
             name,
             "finetune",
             changes_dict(config),
-            ignored=tuple(ignored),
+            ignored=ignored,
             fingerprints=prints,
             cost=cost.seconds(flops, source.rate or RATE),
             scored=True,
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
-            round=pretrain_seed,
+            round=one.pretrain_seed,
         )
 
-    def _examples(self, column, config) -> tuple[str, int, int]:
-        """Return (digest, training examples, dev examples) of a column's task."""
+    def _finetuning(self, row, column, one) -> tuple[FinetuneConfig, Any, str]:
+        """Return (FinetuneConfig with data and model, its ModelSource, digest of its data)."""
+        config = repetitions.changed(row, column, one)
+        folder = data_cells.task_folder(self.ablation.data_dir, config.data_dir)
+        config = dataclasses.replace(config, data_dir=folder)
+        digest = self._examples(column, config)
+        config, source = self._with_start(config, row, one.pretrain_seed)
+        exported = [(export.row, export.column) for export in self.ablation.exports]
+        kept = (row.label, column.label) in exported
+        return dataclasses.replace(config, save_model=kept), source, digest
+
+    def _finetune_work(self, row, column, config, source) -> tuple[Any, float]:
+        """Return (BertConfig, FLOPs) of a fine-tuning."""
+        made = self.ablation.variant(row.variant).pretrain
+        bert = made.bert_config if made else checkpoints.shape(config.model)
+        counts = (round(count * cost.windows(config)) for count in self.data[column.label])
+        return bert, source.planned_flops(config, bert, *counts)
+
+    def _examples(self, column, config) -> str:
+        """Count the examples of a column's task; return their digest."""
         if config.data_dir.startswith("@"):
             digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in this key
         else:
@@ -319,13 +312,13 @@ class _Planner:
                 if column.folds:
                     example_scores.check_folds(read_task(config)[0], column.metric)
                 self.look(column, config)
-        train = min(train, config.max_train_examples or train)
-        dev = min(dev, config.max_dev_examples or dev)
-        self.data[column.label] = train, dev
-        return digest, train, dev
+        limits = config.max_train_examples or train, config.max_dev_examples or dev
+        self.data[column.label] = min(train, limits[0]), min(dev, limits[1])
+        return digest
 
-    def _with_start(self, config, row, variant, seed) -> tuple[FinetuneConfig, Any]:
-        """Return (`config` with the model of a variant's pre-training seed, its ModelSource)."""
+    def _with_start(self, config, row, seed) -> tuple[FinetuneConfig, Any]:
+        """Return (`config` with the model of a row's pre-training seed, its ModelSource)."""
+        variant = self.ablation.variant(row.variant)
         if not variant.pretrain:
             model = checkpoints.resolve_package(variant.checkpoint)
             config = dataclasses.replace(config, model=model)
@@ -344,15 +337,6 @@ class _Planner:
         elif variant.pretrain:
             config = source.given(config, {"model": _model(self.models[variant.name, seed], row)})
         return config, source
-
-    def _task_folder(self, folder: str) -> str:
-        if folder.startswith("@"):
-            return folder
-        if folder.startswith("sample:"):
-            from data_prep import sample
-
-            return sample.task_dir(folder.removeprefix("sample:"))
-        return str(data_cells.inside(self.ablation.data_dir, folder)) if folder else ""
 
     def _export(self, export, runs) -> str:
         run = runs[export.row, export.column][0]
