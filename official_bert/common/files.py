@@ -40,9 +40,8 @@ def beside(path: str | os.PathLike, overwrite: bool = False, own: bool = False) 
     """Yield a path of the same name in a new folder beside `path`, for a file or a folder.
 
     Everything that the block puts into that folder is renamed to its place when the block succeeds.
-    After an error nothing is left behind, and what stood at the places is untouched. When this
-    returns, the files would survive a loss of power. A device, a pipe and the process's own streams
-    get the bytes of the file.
+    After an error nothing is left behind, and what stood there is untouched. When this returns, the
+    files would survive a loss of power. A device, a pipe and own streams get the file's bytes.
 
     Raises:
       UserError: the path is remote, something stands at a place, the disk is full, or the folder
@@ -81,8 +80,7 @@ def atomic_write(
 ) -> Iterator[IO]:
     """Open a new file, which is at `path` when the block succeeds (`beside`).
 
-    Text is UTF-8 with "\\n" line ends. A device, a pipe and the process's own streams get the bytes
-    themselves.
+    Text is UTF-8 with "\\n" line ends.
 
     Raises:
       UserError: as `beside`.
@@ -353,8 +351,7 @@ def _sync_all(path: Path) -> None:
 def _reserve(handle: int, size: int) -> None:
     """Raise OSError where the disk has no space for so many bytes.
 
-    Libraries that run out of space while they write do anything from a message to ending the
-    process.
+    Some libraries end the process where they run out of space while they write.
     """
     if size and hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, size)

@@ -72,10 +72,8 @@ def parse_json(
 
 
 def whole_characters(value: Any, text: str) -> Any:
-    """Return `value`, parsed from `text`, with U+FFFD in place of halves of surrogate pairs.
-
-    Files could not hold them.
-    """
+    """Return `value`, parsed from `text`; U+FFFD stands for halves of surrogate pairs, which files
+    cannot hold."""
     if "\\ud" not in text and "\\uD" not in text:  # the escape is the only way to one
         return value
     return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
@@ -123,10 +121,10 @@ def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> d
     if unknown := sorted(values.keys() - hints.keys()):
         known = ", ".join(hints)
         raise UserError(f"{where}: unknown field {', '.join(unknown)}; the fields are {known}")
-    given = {name: hint for name, hint in hints.items() if name in values}
     return {
         name: as_tuple(field(values, name, outer(hint), where), hint)
-        for name, hint in given.items()
+        for name, hint in hints.items()
+        if name in values
     }
 
 

@@ -11,8 +11,7 @@ OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
 def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
-    """Return the path of the file `name` of `source`, a list of files; it must be in `folder`
-    itself.
+    """Return the path in `folder` of the file `name` of `source`, a list of files.
 
     A name that no file can have (control characters, over 255 bytes) is refused here as well, since
     the system would answer with other errors. A link may lead to the blobs of a Hugging Face cache,
