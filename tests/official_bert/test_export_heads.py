@@ -216,7 +216,7 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
 
 @pytest.mark.slow
 def test_masked_words_are_those_of_the_masked_language_model(tmp_path):
-    """As `fill_mask` of the model, which is asked by hand in test_model_predict.py."""
+    """Compare with `fill_mask` of the model, which test_model_predict.py checks by hand."""
     model = loaded(ob.BertPretrainer(make_encoder(), seed=5), max_seq_length=32)
     served = load(export(model, tmp_path / "masks", top_k=3))
     texts = ["the [MASK] is [MASK]!", "", "no mask", "é[MASK]", "a " * 40 + "[MASK]"]
