@@ -115,8 +115,11 @@ def run_together(
                 on_event=shown,
                 rounds=rounds,
             )
-        finally:
-            found = [_write(one, Grid(one.plan.cells, cells)) for one in planned]
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first error is the one to show
+                _write_all(planned, cells)
+            raise
+        found = _write_all(planned, cells)
         for _, paths in found:
             say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
         return [results for results, _ in found]
@@ -158,12 +161,15 @@ def _say_differences(grids, say, strict):
         origins.refuse_warnings(distinct)
 
 
-def _write(one: _Table, grid):
-    """Write report and archives; return (results, paths of the report)."""
-    results = assemble.assemble(one.ablation, one.plan, grid, one.command)
-    paths = report.write(results, one.folder)
-    archives.write(grid, one.folder / archives.FOLDER)
-    return results, paths
+def _write_all(planned: list[_Table], cells):
+    """Write reports and archives; return (results, paths of the report) of each table."""
+    found = []
+    for one in planned:
+        grid = Grid(one.plan.cells, cells)
+        results = assemble.assemble(one.ablation, one.plan, grid, one.command)
+        found.append((results, report.write(results, one.folder)))
+        archives.write(grid, one.folder / archives.FOLDER)
+    return found
 
 
 def _rounds(seeds, grid) -> set[int] | None:
@@ -258,6 +264,9 @@ def _check_config(workdir, ablation):
 def main(_):
     values = flags.FLAGS
     configs = configs_from_flags(Ablation)
+    for name in ("share", "peak_tflops", "price"):
+        if values[name].present and not values.dry_run:
+            raise UserError(f"--{name} is for --dry_run; add that, or leave --{name} out")
     if values.dry_run:
         rate = {"share": values.share, "peak": values.peak_tflops, "price": values.price}
         for config in configs.values():

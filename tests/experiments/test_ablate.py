@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_process import call
 
 from experiments import ablate
 from experiments.tables.judging import archives
@@ -177,6 +178,27 @@ def test_several_tables_of_one_command_are_one_grid(table, tmp_path):
     twice = [(load_config(str(first)), tmp_path / "x", "")] * 2
     with pytest.raises(UserError, match="two tables have the folder .*x; run them one after"):
         ablate.run_together(twice, tmp_path / "cells")
+
+
+def test_flags_of_a_dry_run_are_refused_without_one(tmp_path, capsys):
+    arguments = ("--config=table5:smoke", f"--workdir={tmp_path}", "--price=3")
+    assert call(ablate, *arguments) == 2
+    assert "--price is for --dry_run" in capsys.readouterr().err
+
+
+def test_the_first_error_is_shown_where_the_report_cannot_be_written_either(table, monkeypatch):
+    _, folder, _ = table
+
+    def fails(error):
+        def call(*arguments, **options):
+            raise error
+
+        return call
+
+    monkeypatch.setattr(ablate.Grid, "run", fails(UserError("a cell")))
+    monkeypatch.setattr(ablate.assemble, "assemble", fails(OSError("a disk")))
+    with pytest.raises(UserError, match="a cell"):
+        ablate.run(load_config(str(folder.with_suffix(".py"))), folder)
 
 
 def test_runs_of_other_code_are_said_and_refused_on_request(table, monkeypatch, capfd):

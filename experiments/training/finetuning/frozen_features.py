@@ -33,7 +33,10 @@ from official_bert.config import BertConfig
 from official_bert.features import select_layers
 
 _ROOM = Path(official_bert.__file__).parent
-_CODE = (Path(__file__), *(_ROOM / name for name in ("encoder.py", "layers.py")))
+_CODE = (
+    *(Path(__file__), _ROOM / "encoder.py", _ROOM / "layers.py"),
+    *sorted((_ROOM / "backend").glob("*.py")),
+)
 _CHECKSUMS = "checksums.json"
 
 
