@@ -7,9 +7,11 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import small_hub
 import tiny
+from safetensors.numpy import save_file
 from tiny import VOCAB, assert_equal_weights
 
 import official_bert as ob
@@ -173,7 +175,9 @@ def test_every_format_may_lie_on_the_hub(served, encoder, tmp_path, kind):
 
 
 def test_the_modules_of_sentence_transformers_come_too(served, folder, tmp_path):
-    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+    from huggingface_hub import try_to_load_from_cache
+
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense")]
     described = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(modules)
@@ -182,11 +186,29 @@ def test_the_modules_of_sentence_transformers_come_too(served, folder, tmp_path)
     (folder / "1_Pooling").mkdir()
     pooling = {"word_embedding_dimension": tiny.CONFIG.hidden_size, "pooling_mode_cls_token": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    (folder / "2_Dense").mkdir()
+    dense = {"activation_function": "torch.nn.modules.linear.Identity", "bias": False}
+    (folder / "2_Dense" / "config.json").write_text(json.dumps(dense))
+    kernel = np.ones((3, tiny.CONFIG.hidden_size), "float32")
+    save_file({"linear.weight": kernel}, folder / "2_Dense" / "model.safetensors")
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
     served.add(NAME, folder)
     loaded = ob.load(NAME)
-    assert loaded.vectors == ob.load(folder).vectors and loaded.vectors.poolings == ("cls",)
+    assert loaded.vectors.poolings == ("cls",) and loaded.embed("a").shape == (3,)
+    np.testing.assert_array_equal(loaded.embed("a"), ob.load(folder).embed("a"))
     assert loaded.settings["max_seq_length"] == 7
+    # A download that broke off behind the encoder's weights, or before them, is no model.
+    commit = small_hub.commit_of(NAME, "main")
+    for lost in ("2_Dense/model.safetensors", "model.safetensors"):
+        link = try_to_load_from_cache(NAME, lost, revision=commit)
+        for path in (os.path.realpath(link), link):
+            os.unlink(path)
+        again(served)
+        ob.load(f"{NAME}@{commit}")
+        assert lost in served.downloads()
+        again(served)
+        ob.load(f"{NAME}@{commit}")
+        assert not served.asked
 
 
 def test_folders_and_own_models_come_before_the_hub(served, tmp_path, monkeypatch):

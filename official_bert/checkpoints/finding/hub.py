@@ -24,6 +24,8 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 _SECONDS_TO_CONNECT = 1.2  # a user without a network learns it within two seconds
 
 _MODULES = "modules.json"
+_WEIGHTED = ("Transformer", "Dense")  # modules that have weights
+_ALONE = {"": "Transformer"}  # folder -> module, where there is no modules.json
 _CONFIGS = ("config.json", "bert_config.json", "model.json", _MODULES)
 _SMALL = re.compile(
     r"config\.json|bert_config\.json|model\.json|metadata\.json|preprocessor\.json|modules\.json"
@@ -101,7 +103,7 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
             raise UserError(f"{name}: {file} was not downloaded ({first_line(error)})") from error
 
     # The names of all files come first, so that a model that cannot be read costs no download.
-    folders = _folders(fetch(_MODULES)) if _MODULES in present else [""]
+    folders = _folders(fetch(_MODULES)) if _MODULES in present else _ALONE
     small, weights = _wanted(name, present, folders, pickle)
     for file in (*small, *weights):
         folder = _root(fetch(file), file)
@@ -149,25 +151,28 @@ def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
     present = {str(p.relative_to(found)) for p in found.rglob("*") if p.is_file()}
     modules = found / _MODULES
     try:
-        folders = _folders(modules) if modules.is_file() else [""]
+        folders = _folders(modules) if modules.is_file() else _ALONE
         _, weights = _wanted(name, present, folders, pickle)
     except UserError:
+        return None
+    with_weights = {file.rpartition("/")[0] for file in weights}
+    if not with_weights.issuperset(f for f, kind in folders.items() if kind in _WEIGHTED):
         return None
     shards = [re.search(r"-of-(\d+)", file) for file in weights]
     counts = {int(shard[1]) for shard in shards if shard}
     return None if counts and sum(map(bool, shards)) != sum(counts) else found
 
 
-def _folders(modules: Path) -> list[str]:
-    """Return the folders that `modules.json` names, the root first."""
-    paths = [
-        field(module, "path", str, modules)
-        for module in read_json(modules, list)
-        if isinstance(module, dict)
-    ]
-    for path in filter(None, paths):
-        inside(modules.parent, path, modules)
-    return list(dict.fromkeys(["", *paths]))
+def _folders(modules: Path) -> dict[str, str]:
+    """Return {folder: class of its module} of `modules.json`, the root first."""
+    found = {"": ""}
+    for module in read_json(modules, list):
+        if isinstance(module, dict):
+            path = field(module, "path", str, modules)
+            if path:
+                inside(modules.parent, path, modules)
+            found[path] = str(module.get("type")).rpartition(".")[2]
+    return found
 
 
 def _root(path: Path, file: str) -> Path:
