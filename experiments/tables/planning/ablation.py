@@ -102,6 +102,11 @@ class Variant:
                 "seeds; give one for each"
             )
 
+    @property
+    def trains(self) -> bool:
+        """Return whether the table pre-trains it."""
+        return bool(self.pretrain) and not (self.random_init or self.checkpoints)
+
     @classmethod
     def random(cls, pretrain: PretrainConfig, seeds: tuple[int, ...]) -> "Variant":
         """Return the models of `Row.random`."""
@@ -278,10 +283,9 @@ class Ablation:
         _check_columns(self, known["records"])
         _check_comparisons(self, known["rows"], known["columns"])
         for variant in self.variants:
-            for phase in variant.pretrain.phases if variant.pretrain else ():
-                if not (variant.random_init or variant.checkpoints):
-                    where = f"variant {variant.name}"
-                    check_choice("records", phase.records, known["records"], where)
+            for phase in variant.pretrain.phases if variant.trains else ():
+                where = f"variant {variant.name}"
+                check_choice("records", phase.records, known["records"], where)
 
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
@@ -297,8 +301,7 @@ def _check_rows(table, variants):
     for row in table.rows:
         check_choice("variant", row.variant, variants, f"row {row.label}")
         variant = table.variant(row.variant)
-        made = variant.pretrain if not variant.checkpoints else None
-        kept = made.snapshots if made else ()
+        kept = variant.pretrain.snapshots if variant.trains else ()
         if row.snapshot and row.snapshot not in kept:
             raise UserError(
                 f"row {row.label}: step {row.snapshot} is none of the snapshots of "

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 
 from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning import data_cells
 from experiments.tables.planning.step_rate import measured_rate
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
@@ -77,7 +78,8 @@ def estimate(
       rate: FLOPs a second.
       say: takes a line before each measurement.
     """
-    positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
+    made = ablation.records
+    positions = {data_cells.records_folder(r.name): r.max_predictions_per_seq for r in made}
     found = {}
     for cell in plan.cells:
         if cell.kind == "pretrain":

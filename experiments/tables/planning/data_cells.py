@@ -24,6 +24,8 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
     """
     corpus = ablation.corpus
     cells, inputs, prints = _sentences(ablation)
+    if not inputs["train"]:
+        raise UserError(f"{ablation.name}: all of its text is held out; give some for training")
     if corpus.vocab:
         model = embedded.find(corpus.vocab)
         own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
@@ -40,6 +42,11 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
         name = f"records/{records.name}"
         cells.append(Cell(name, "records", config, ignored, fingerprints=read, cost=20))
     return cells, vocab
+
+
+def records_folder(name: str) -> str:
+    """Return the reference to the folder of the records of a `RecordSpec`."""
+    return f"@records/{name}//records"
 
 
 def _of_training_text(name: str, kind: str, inputs, prints, fields: dict, **more) -> Cell:

@@ -125,15 +125,7 @@ class _Planner:
             self.cells["nli"] = data_cells.nli(ablation)
         for variant in ablation.variants:
             self._pretrain_cells(variant)
-        runs = {}
-        optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
-        left_out = {}
-        for row in ablation.rows:
-            given = replaced(FinetuneConfig(), **row.finetune).model_options
-            read = [path for one in given for _, path in path_values(one).values()]
-            for path in (*read, optional.get(row.variant, "")):
-                if path and not Path(path).exists():
-                    left_out[row.label] = f"left out, {path} is missing"
+        runs, left_out = {}, _left_out(ablation)
         for column in ablation.columns:
             for row in (row for row in ablation.rows if row.label not in left_out):
                 planned = self._runs(row, column)
@@ -157,9 +149,7 @@ class _Planner:
         if variant.checkpoints:
             made = zip(variant.seeds, variant.checkpoints, strict=True)
             self.models |= {(variant.name, seed): checkpoints.folder(path) for seed, path in made}
-        if variant.random_init or variant.checkpoints or not variant.pretrain:
-            return
-        for seed in variant.seeds:
+        for seed in variant.seeds if variant.trains else ():
             self._pretrain_cell(variant, seed)
 
     def _pretrain_cell(self, variant: Variant, seed: int):
@@ -192,7 +182,7 @@ class _Planner:
 
     def _pretraining(self, given: PretrainConfig, seed: int) -> PretrainConfig:
         """Return a variant's PretrainConfig with the files of the corpus filled in."""
-        folders = [f"@records/{phase.records}//records" for phase in given.phases]
+        folders = [data_cells.records_folder(phase.records) for phase in given.phases]
         phases = tuple(
             dataclasses.replace(phase, records=folder, heldout_records=f"{folder}/heldout")
             for phase, folder in zip(given.phases, folders, strict=True)
@@ -243,7 +233,7 @@ class _Planner:
             if name == variant.name:
                 config = {
                     "model": (model := _model(pretrained, row)),
-                    "records": f"@records/{asked.records}//records",
+                    "records": data_cells.records_folder(asked.records),
                     "max_examples": asked.max_examples,
                 }
                 kind, asks, more = asked.cell(bert)
@@ -260,7 +250,7 @@ class _Planner:
     def _finetune_cell(self, row: Row, column: Column, one: repetitions.Repetition) -> str:
         """Add the cell of a fine-tuning, unless another column scores the same run; return its
         name."""
-        config, source, digest = self._finetuning(row, column, one)
+        config, source, digest, counts = self._finetuning(row, column, one)
         prints = _prints(config)
         ignored = (*_ignored(config, keep="save_model"), "data_dir", *prints)
         prints["data"] = digest
@@ -269,9 +259,9 @@ class _Planner:
         name = self.same.setdefault(same, repetitions.name(row, column, one))
         if name in self.cells and not config.save_model:
             return name
-        bert, flops = self._finetune_work(row, column, config, source)
+        bert, flops = self._finetune_work(row, config, source, counts)
         if flops:
-            self.shapes[name] = None if source.rate else bert, flops
+            self.shapes[name] = (None if source.rate else bert), flops
         return self._add(
             name,
             "finetune",
@@ -284,28 +274,31 @@ class _Planner:
             round=one.pretrain_seed,
         )
 
-    def _finetuning(self, row, column, one) -> tuple[FinetuneConfig, Any, str]:
-        """Return (FinetuneConfig with data and model, its ModelSource, digest of its data)."""
+    def _finetuning(self, row, column, one) -> tuple[FinetuneConfig, Any, str, tuple[int, int]]:
+        """Return (FinetuneConfig with data and model, its ModelSource, digest of its data, numbers
+        of training and dev examples)."""
         config = repetitions.changed(row, column, one)
         folder = data_cells.task_folder(self.ablation.data_dir, config.data_dir)
         config = dataclasses.replace(config, data_dir=folder)
-        digest = self._examples(column, config)
+        digest, counts = self._examples(column, config)
         config, source = self._with_start(config, row, one.pretrain_seed)
         exported = [(export.row, export.column) for export in self.ablation.exports]
         kept = (row.label, column.label) in exported
-        return dataclasses.replace(config, save_model=kept), source, digest
+        return dataclasses.replace(config, save_model=kept), source, digest, counts
 
-    def _finetune_work(self, row, column, config, source) -> tuple[Any, float]:
+    def _finetune_work(self, row, config, source, counts) -> tuple[Any, float]:
         """Return (BertConfig, FLOPs) of a fine-tuning."""
         made = self.ablation.variant(row.variant).pretrain
         bert = made.bert_config if made else checkpoints.shape(config.model)
-        counts = (round(count * cost.windows(config)) for count in self.data[column.label])
-        return bert, source.planned_flops(config, bert, *counts)
+        rows = (round(count * cost.windows(config)) for count in counts)
+        return bert, source.planned_flops(config, bert, *rows)
 
-    def _examples(self, column, config) -> str:
-        """Count the examples of a column's task; return their digest."""
+    def _examples(self, column, config) -> tuple[str, tuple[int, int]]:
+        """Return (digest of a column's examples, their numbers in training and dev)."""
         if config.data_dir.startswith("@"):
-            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in this key
+            # Made later, and its cell's key is in this key: the sizes are those of the mixture of
+            # MNLI and SNLI's dev sets with VitaminC.
+            digest, train, dev = "", 67_426, 4_896
         else:
             digest, train, dev = task_digest(config)
             if column.label not in self.data:
@@ -314,7 +307,7 @@ class _Planner:
                 self.look(column, config)
         limits = config.max_train_examples or train, config.max_dev_examples or dev
         self.data[column.label] = min(train, limits[0]), min(dev, limits[1])
-        return digest
+        return digest, self.data[column.label]
 
     def _with_start(self, config, row, seed) -> tuple[FinetuneConfig, Any]:
         """Return (`config` with the model of a row's pre-training seed, its ModelSource)."""
@@ -347,6 +340,19 @@ class _Planner:
             cost=15,
             round=run.pretrain_seed,
         )
+
+
+def _left_out(ablation: Ablation) -> dict[str, str]:
+    """Return {label of a row: what it lacks} of rows whose optional files are missing."""
+    optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
+    found = {}
+    for row in ablation.rows:
+        given = replaced(FinetuneConfig(), **row.finetune).model_options
+        read = [path for one in given for _, path in path_values(one).values()]
+        for path in (*read, optional.get(row.variant, "")):
+            if path and not Path(path).exists():
+                found[row.label] = f"left out, {path} is missing"
+    return found
 
 
 def _model(pretrained: str, row: Row) -> str:

@@ -10,6 +10,7 @@ import typing
 from data_prep.jobs.output_folder import differing
 from experiments.training.settings.config import Phase
 from experiments.training.settings.options import (
+    by_class,
     changes,
     class_of,
     flat,
@@ -71,7 +72,8 @@ def _with(node, parts, hint=None, path="--config"):
     if isinstance(node, BertConfig):
         return _with_sizes(node, inner, path)
     if dataclasses.is_dataclass(node):  # all fields at once, since its checks need all
-        return replaced(node, **_made_fields(node, inner, *_known(node, inner), path))
+        known, hints = _known(node, inner)
+        return replaced(node, **_made_fields(node, inner, known, hints, path))
     raise UserError(f"{path}.{next(iter(inner))}: {path}={node} has no parts")
 
 
@@ -103,7 +105,11 @@ def _with_items(items, inner, hint, path):
 
 def _with_sizes(bert, inner, path):
     """Return a BertConfig with fields replaced; a field may make it a subclass."""
-    known, hints = _with_marks(bert, inner, _known(bert, inner)[1])
+    known, hints = dict(vars(bert)), typing.get_type_hints(type(bert))
+    for key in {*names("configs")} & inner.keys() - known.keys():
+        of_kind = typing.get_type_hints(find("configs", key))
+        if key in of_kind:
+            known[key], hints[key] = bert.value(key), of_kind[key]
     made = _made_fields(bert, inner, known, hints, path)
     return BertConfig.from_dict({**bert.to_dict(), **made}, "configuration: bert")
 
@@ -124,17 +130,6 @@ def _known(node, keys):
     for kind in kinds:
         known = vars(kind()) | known
         hints = typing.get_type_hints(kind) | hints
-    return known, hints
-
-
-def _with_marks(bert, keys, hints):
-    """Return ({name: value}, {name: type}) of a BertConfig and of its subclasses' fields in
-    `keys`."""
-    known = dict(vars(bert))
-    for key in set(names("configs")).intersection(keys) - known.keys():
-        of_kind = typing.get_type_hints(find("configs", key))
-        if key in of_kind:
-            known, hints = {**known, key: bert.value(key)}, {**hints, key: of_kind[key]}
     return known, hints
 
 
@@ -207,13 +202,12 @@ def from_dict(kind, values, where="configuration"):
         nested["bert"] = next(others, BertConfig).from_dict(bert)
     if isinstance(phases, (list, tuple)):
         nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in phases)
-    plain = {name: value for name, value in values.items() if name not in nested}
-    given: dict[type, dict] = {}
-    for name in plain.keys() & {*names_for(kind)}:
-        given.setdefault(class_of(kind, name), {})[name] = plain.pop(name)
+    given = by_class(kind, values)
     if given:
         made = (one(**fields_of(one, fields, where)) for one, fields in given.items())
         nested["model_options"] = tuple(made)
+    others = {*nested, *names_for(kind)}
+    plain = {name: value for name, value in values.items() if name not in others}
     return kind(**fields_of(kind, plain, where), **nested)
 
 

@@ -164,6 +164,14 @@ def class_of(kind, name: str) -> type[Options]:
     return find("options", f"{kind.training}.{name}")
 
 
+def by_class(kind, values: dict) -> dict[type[Options], dict]:
+    """Return {class of options: its values} of those `values` that are options of a `kind`."""
+    found: dict[type[Options], dict] = {}
+    for name in values.keys() & {*names_for(kind)}:
+        found.setdefault(class_of(kind, name), {})[name] = values[name]
+    return found
+
+
 def classes_for(kind) -> list[type[Options]]:
     """Return the classes of all options for a class of configurations, each once."""
     return list(dict.fromkeys(class_of(kind, name) for name in names_for(kind)))
@@ -182,7 +190,7 @@ def value_of(config, name: str):
     return known[name][1] if name in known else getattr(class_of(type(config), name)(), name)
 
 
-def replaced(config, **changes):
+def replaced(config, **changed):
     """Return a configuration with fields or options replaced, by their names.
 
     It is `dataclasses.replace` for both.
@@ -191,17 +199,16 @@ def replaced(config, **changes):
       UserError: there is no such field.
     """
     own, options = {field.name for field in dataclasses.fields(config)}, {*names_for(type(config))}
-    if unknown := changes.keys() - own - options:
+    if unknown := changed.keys() - own - options:
         raise UserError(f"configuration: {unknown_field(type(config), min(unknown))}")
     found = {type(one): one for one in getattr(config, "model_options", ())}
-    grouped: dict[type[Options], dict] = {}
-    for name in changes.keys() & options - own:
-        grouped.setdefault(class_of(type(config), name), {})[name] = changes.pop(name)
-    for kind, fields in grouped.items():
-        found[kind] = dataclasses.replace(found.get(kind, kind()), **fields)
+    fields = {name: value for name, value in changed.items() if name in own}
+    grouped = by_class(type(config), {n: x for n, x in changed.items() if n not in own})
+    for kind, values in grouped.items():
+        found[kind] = dataclasses.replace(found.get(kind, kind()), **values)
     if grouped:
-        changes["model_options"] = tuple(found.values())
-    return dataclasses.replace(config, **changes)
+        fields["model_options"] = tuple(found.values())
+    return dataclasses.replace(config, **fields)
 
 
 def unknown_field(kind, name: str) -> str:

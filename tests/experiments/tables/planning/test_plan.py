@@ -286,7 +286,13 @@ def test_fine_tuning_runs_where_pretraining_does():
 def test_what_no_table_can_run_is_refused_before_it_runs():
     table = load_config("table5:smoke")
     column, row = table.column("SNLI"), table.rows[0]
+    kept = dataclasses.replace(table.variants[0].pretrain, snapshots=(5,))
+    random = (*table.variants[:-1], ablation_parts.Variant.random(kept, (1,)))
+    early = (ablation_parts.Row("early", "random", snapshot=5),)
+    heldout = (ablation_parts.Text(("sample",), heldout=True),)
     for changes, message in (
+        ({"variants": random, "rows": early}, "early: step 5 is none of .* it has none"),
+        ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "text is held out"),
         ({"columns": (column.changed(seeds=(1, 1000)),)}, "SNLI: its seeds must be below 1000"),
         ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
         ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
