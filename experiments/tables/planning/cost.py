@@ -80,12 +80,15 @@ def estimate(
     """
     made = ablation.records
     positions = {data_cells.records_folder(r.name): r.max_predictions_per_seq for r in made}
+    cells = {cell.name: cell for cell in plan.cells}
     found = {}
     for cell in plan.cells:
         if cell.kind == "pretrain":
             config = from_dict(PretrainConfig, cell.config)
             bert, beside = config.bert_config, plan.beside.get(cell.name)
-            parts = _pretrain_parts(config, positions, beside)
+            trunk = cells.get(config.trunk.removeprefix("@"))
+            taken = from_dict(PretrainConfig, trunk.config).num_train_steps if trunk else 0
+            parts = _pretrain_parts(config, positions, beside, taken)
             # A checkpoint has the weights and both Adam moments in float32, the model the weights.
             size = (12 * config.keep_checkpoints + 4) * bert.num_parameters
         elif cell.name in plan.shapes:
@@ -106,11 +109,20 @@ def estimate(
     return found
 
 
-def _pretrain_parts(config, positions, beside) -> list[tuple[float, float, int, int]]:
-    """Return (FLOPs of the model, FLOPs beside it, length, rows of a step) of each phase."""
+def _pretrain_parts(config, positions, beside, taken) -> list[tuple[float, float, int, int]]:
+    """Return (FLOPs of the model, FLOPs beside it, length, rows of a step) of each phase.
+
+    Args:
+      taken: steps that the run's trunk has taken before.
+    """
     parts = []
     for phase in config.phases:
-        one = dataclasses.replace(config, phases=(phase,))
+        steps = max(0, phase.num_train_steps - taken)
+        taken = max(0, taken - phase.num_train_steps)
+        if not steps:
+            continue
+        phase = dataclasses.replace(phase, num_train_steps=steps)
+        one = dataclasses.replace(config, phases=(phase,), snapshots=())
         more = pretrain_flops(one, positions, beside) if beside else 0.0
         rows = phase.train_batch_size or config.train_batch_size
         parts.append((pretrain_flops(one, positions), more, phase.max_seq_length, rows))

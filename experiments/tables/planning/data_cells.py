@@ -24,8 +24,6 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
     """
     corpus = ablation.corpus
     cells, inputs, prints = _sentences(ablation)
-    if not inputs["train"]:
-        raise UserError(f"{ablation.name}: all of its text is held out; give some for training")
     if corpus.vocab:
         model = embedded.find(corpus.vocab)
         own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
@@ -51,6 +49,8 @@ def records_folder(name: str) -> str:
 
 def _of_training_text(name: str, kind: str, inputs, prints, fields: dict, **more) -> Cell:
     """Return a cell that learns from the sentences for training."""
+    if not inputs["train"]:
+        raise UserError(f"{name}: all text of the corpus is held out; give some for training")
     fingerprints = {"text": prints["train"]}
     read = {"inputs": inputs["train"], **fields}
     return Cell(name, kind, read, ignored=("inputs",), fingerprints=fingerprints, **more)

@@ -46,6 +46,7 @@ def check(config, inputs) -> None:
     ours = dataclasses.replace(
         config,
         phases=_until(config.phases, constant),
+        snapshots=(),
         num_decay_steps=0,
         num_warmup_steps=config.warmup_steps,
         warmup_proportion=trunk.warmup_proportion,

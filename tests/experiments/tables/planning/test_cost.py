@@ -69,6 +69,25 @@ def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
     assert found["pretrain/BERT/1"].flops == pytest.approx(whole)
 
 
+def test_a_run_that_goes_on_from_a_trunk_costs_the_steps_behind_it():
+    ablation = load_config("series:smoke")
+    found = cost.estimate(plan.plan(ablation), ablation, measure=False)
+    names = ("trunk of 8M", "8M", "trunk of 33M", "33M")
+    work = [found[f"pretrain/BERT, {name}/1"].flops for name in names]
+    steps = [23, 30 - 23, 90 - 23, 120 - 90]
+    assert [one / work[0] for one in work] == pytest.approx([one / 23 for one in steps])
+
+
+def test_snapshots_of_the_whole_run_may_stand_beyond_a_phase():
+    ablation = load_config("table5:quickstart")
+    first, *others = ablation.variants
+    made = dataclasses.replace(first.pretrain, snapshots=(first.pretrain.num_train_steps,))
+    kept = (dataclasses.replace(first, pretrain=made), *others)
+    tables = (ablation, dataclasses.replace(ablation, variants=kept))
+    one, other = (cost.estimate(plan.plan(table), table, measure=False) for table in tables)
+    assert one["pretrain/BERT/1"] == other["pretrain/BERT/1"]
+
+
 def test_a_rate_is_measured_in_a_training_step():
     import tensorflow as tf
 

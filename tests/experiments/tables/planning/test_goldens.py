@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from experiments.configs.scales import DATA_DIR
-from experiments.tables.planning import plan
+from experiments.tables.planning import cost, plan
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FINISHED
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
@@ -85,8 +85,12 @@ def anywhere(value):
 
 
 def keys(source, folder):
-    """Return {kind: "number of cells, digest of their names and keys"} and the grid of a table."""
-    grid, kinds = Grid(plan.plan(load_config(source)).cells, folder), defaultdict(dict)
+    """Return {kind: "number of cells, digest of their names and keys"} and the grid of a table,
+    each of whose cells has an estimate."""
+    table = load_config(source)
+    planned = plan.plan(table)
+    grid, kinds = Grid(planned.cells, folder), defaultdict(dict)
+    assert cost.estimate(planned, table, measure=False).keys() == grid.cells.keys()
     for name, cell in grid.cells.items():
         kinds[cell.kind][name] = grid.key(name)
     return {kind: f"{len(made)} {digest(made)}" for kind, made in sorted(kinds.items())}, grid

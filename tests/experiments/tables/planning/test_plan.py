@@ -292,7 +292,7 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
     heldout = (ablation_parts.Text(("sample",), heldout=True),)
     for changes, message in (
         ({"variants": random, "rows": early}, "early: step 5 is none of .* it has none"),
-        ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "text is held out"),
+        ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "corpus is held out"),
         ({"columns": (column.changed(seeds=(1, 1000)),)}, "SNLI: its seeds must be below 1000"),
         ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
         ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
