@@ -16,21 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs.outputs import members
-from experiments.tables.planning import checkpoints, cost, data_cells, repetitions
+from experiments.tables.planning import checkpoints, cost, data_cells, key_fields, repetitions
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.run.grid import Cell
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import (
     checkpoint_digest,
     forget_examples,
-    path_inputs,
     read_task,
     task_digest,
 )
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, path_values
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.flops import RATE, pretrain_flops
-from experiments.training.settings.options import classes_for, flat, replaced
+from experiments.training.settings.options import classes_for, replaced
 from experiments.training.start import initialization
 from official_bert.common.errors import UserError
 from official_bert.objectives import check_direction, parse_spec
@@ -104,16 +103,27 @@ def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> Ta
 
 
 class _Planner:
+    """Adds the cells of a table in the order of the drawing above.
+
+    Attributes:
+      cells: name -> cell.
+      vocab: the vocabulary's file, or a reference to it.
+      pretrains: (variant, seed) -> name of its cell.
+      models: (variant, seed) -> reference to its run, or a checkpoint that was there before.
+      same: configuration and data of a fine-tuning -> name of its cell, which columns may share.
+      data, shapes, beside: as of `TablePlan`.
+    """
+
     def __init__(self, ablation, look):
         self.ablation, self.look = ablation, look
         self.cells: dict[str, Cell] = {}
+        self.vocab = ""
         self.pretrains: dict[tuple[str, int], str] = {}
-        self.models: dict[tuple[str, int], str] = {}  # references to their folders, or checkpoints
+        self.models: dict[tuple[str, int], str] = {}
+        self.same: dict[str, str] = {}
         self.data: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, Any] = {}
         self.beside: dict[str, Callable[..., float]] = {}
-        self.same: dict[str, str] = {}
-        self.vocab = ""
 
     def plan(self) -> TablePlan:
         ablation = self.ablation
@@ -124,7 +134,7 @@ class _Planner:
         if ablation.nli_mixture and any(t.data_dir.startswith("@nli//") for t in tuned):
             self.cells["nli"] = data_cells.nli(ablation)
         for variant in ablation.variants:
-            self._pretrain_cells(variant)
+            self._add_pretrainings(variant)
         runs, left_out = {}, _left_out(ablation)
         for column in ablation.columns:
             for row in (row for row in ablation.rows if row.label not in left_out):
@@ -133,10 +143,17 @@ class _Planner:
                     runs[row.label, column.label] = tuple(planned)
         # A row that is left out has no runs.
         exported = (one for one in ablation.exports if (one.row, one.column) in runs)
-        exports = tuple(self._export(export, runs) for export in exported)
-        cells = tuple(self.cells.values())
-        made = self.pretrains, exports, self.data, self.shapes, self.beside
-        return TablePlan(cells, runs, *made, left_out)
+        exports = tuple(self._add_export(export, runs) for export in exported)
+        return TablePlan(
+            cells=tuple(self.cells.values()),
+            runs=runs,
+            pretrains=self.pretrains,
+            exports=exports,
+            data=self.data,
+            shapes=self.shapes,
+            beside=self.beside,
+            left_out=left_out,
+        )
 
     def _add(self, name: str, kind: str, config: dict, **fields) -> str:
         """Add a cell; return its name."""
@@ -145,15 +162,15 @@ class _Planner:
 
     # Pre-training.
 
-    def _pretrain_cells(self, variant: Variant):
+    def _add_pretrainings(self, variant: Variant):
         if variant.checkpoints:
             made = zip(variant.seeds, variant.checkpoints, strict=True)
             self.models |= {(variant.name, seed): checkpoints.folder(path) for seed, path in made}
         for seed in variant.seeds if variant.trains else ():
-            self._pretrain_cell(variant, seed)
+            self._add_pretraining(variant, seed)
 
-    def _pretrain_cell(self, variant: Variant, seed: int):
-        config = self._pretraining(variant.pretrain, seed)
+    def _add_pretraining(self, variant: Variant, seed: int):
+        config = self._pretrain_config(variant.pretrain, seed)
         bert = config.bert_config
         check_direction(config.objectives, bert, f"variant {variant.name}: objectives")
         name, flops = f"pretrain/{variant.name}/{seed}", pretrain_flops(config)
@@ -167,11 +184,12 @@ class _Planner:
         for beside in (work for _, work in planned if work):
             self.beside[name] = beside
             flops += pretrain_flops(config, beside=beside)
+        prints = key_fields.fingerprints(config)
         self.pretrains[variant.name, seed] = self._add(
             name,
             "pretrain",
             changes_dict(config),
-            ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
+            ignored=(*key_fields.ignored(config, keep="snapshots"), *prints),
             fingerprints=prints,
             cost=cost.seconds(flops, initialization.of(config).rate or RATE),
             scored=True,
@@ -180,7 +198,7 @@ class _Planner:
         )
         self.models[variant.name, seed] = f"@{name}"
 
-    def _pretraining(self, given: PretrainConfig, seed: int) -> PretrainConfig:
+    def _pretrain_config(self, given: PretrainConfig, seed: int) -> PretrainConfig:
         """Return a variant's PretrainConfig with the files of the corpus filled in."""
         folders = [data_cells.records_folder(phase.records) for phase in given.phases]
         phases = tuple(
@@ -216,7 +234,7 @@ class _Planner:
         trained = variant.pretrain or source.has_seeds
         runs = []
         for one in repetitions.of_column(column, variant.seeds if trained else (0,), source):
-            cell = self._finetune_cell(row, column, one)
+            cell = self._add_finetuning(row, column, one)
             runs.append(PlannedRun(cell, one.pretrain_seed, one.seed, one.setting))
         return runs
 
@@ -247,12 +265,12 @@ class _Planner:
                 runs.append(PlannedRun(cell, seed, 0))
         return runs
 
-    def _finetune_cell(self, row: Row, column: Column, one: repetitions.Repetition) -> str:
+    def _add_finetuning(self, row: Row, column: Column, one: repetitions.Repetition) -> str:
         """Add the cell of a fine-tuning, unless another column scores the same run; return its
         name."""
-        config, source, digest, counts = self._finetuning(row, column, one)
-        prints = _prints(config)
-        ignored = (*_ignored(config, keep="save_model"), "data_dir", *prints)
+        config, source, digest, counts = self._finetune_config(row, column, one)
+        prints = key_fields.fingerprints(config)
+        ignored = (*key_fields.ignored(config, keep="save_model"), "data_dir", *prints)
         prints["data"] = digest
         values = changes_dict(config) | {"save_model": None}
         same = json.dumps([values, prints], sort_keys=True)
@@ -274,14 +292,16 @@ class _Planner:
             round=one.pretrain_seed,
         )
 
-    def _finetuning(self, row, column, one) -> tuple[FinetuneConfig, Any, str, tuple[int, int]]:
+    def _finetune_config(
+        self, row, column, one
+    ) -> tuple[FinetuneConfig, Any, str, tuple[int, int]]:
         """Return (FinetuneConfig with data and model, its ModelSource, digest of its data, numbers
         of training and dev examples)."""
         config = repetitions.changed(row, column, one)
         folder = data_cells.task_folder(self.ablation.data_dir, config.data_dir)
         config = dataclasses.replace(config, data_dir=folder)
         digest, counts = self._examples(column, config)
-        config, source = self._with_start(config, row, one.pretrain_seed)
+        config, source = self._with_model(config, row, one.pretrain_seed)
         exported = [(export.row, export.column) for export in self.ablation.exports]
         kept = (row.label, column.label) in exported
         return dataclasses.replace(config, save_model=kept), source, digest, counts
@@ -309,7 +329,7 @@ class _Planner:
         self.data[column.label] = min(train, limits[0]), min(dev, limits[1])
         return digest, self.data[column.label]
 
-    def _with_start(self, config, row, seed) -> tuple[FinetuneConfig, Any]:
+    def _with_model(self, config, row, seed) -> tuple[FinetuneConfig, Any]:
         """Return (`config` with the model of a row's pre-training seed, its ModelSource)."""
         variant = self.ablation.variant(row.variant)
         if not variant.pretrain:
@@ -331,7 +351,7 @@ class _Planner:
             config = source.given(config, {"model": _model(self.models[variant.name, seed], row)})
         return config, source
 
-    def _export(self, export, runs) -> str:
+    def _add_export(self, export, runs) -> str:
         run = runs[export.row, export.column][0]
         return self._add(
             f"export/{export.column}/{export.row}",
@@ -360,23 +380,3 @@ def _model(pretrained: str, row: Row) -> str:
     if pretrained[0] != "@":
         return pretrained
     return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
-
-
-def _prints(config: Any) -> dict[str, str]:
-    """Return digests of the files that a configuration names, except for other cells' (by their
-    keys)."""
-    found = flat(config).items()
-    made = {name: "" for name, (_, value) in found if str(value).startswith("@")}
-    return {name: one.digest for name, one in path_inputs(config, **made).items()}
-
-
-def _ignored(config: Any, keep: str) -> tuple[str, ...]:
-    """Return the fields that do not change the result: where a run takes place, how it is watched.
-
-    The field `keep` changes which files a run leaves. Where it is set, another cell needs these
-    files, so it counts: a run without them must not be taken for this one."""
-    fields = ((name, field) for name, (field, _) in flat(config).items())
-    bookkeeping = [name for name, field in fields if field.metadata.get("bookkeeping")]
-    if getattr(config, keep):
-        bookkeeping.remove(keep)
-    return (*bookkeeping, "distribute")
