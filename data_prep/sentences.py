@@ -109,7 +109,7 @@ def split_files(
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
     check_outputs(named, work=[output])
-    options = _options(reading, language, compress)
+    options = _options(reading, compress)
     record = os.path.join(output, "sentences.json")
     with locked(output) as lock:
         before = None if overwrite else earlier(record, options, output, "options")
@@ -142,10 +142,10 @@ def _reading(paths, layout, language, fields) -> Reading:
     return reading
 
 
-def _options(reading: Reading, language: str, compress: bool) -> dict:
+def _options(reading: Reading, compress: bool) -> dict:
     """Return what decides the bytes of the output, for its record."""
     fields = dataclasses.asdict(reading)
-    options = {"splitter": splitter_version(language), "compress": compress}
+    options = {"splitter": splitter_version(reading.language), "compress": compress}
     options |= {"documents": fields.pop("layout"), **fields}
     if not reading.document_column:
         del options["document_column"]  # outputs from before this option go on

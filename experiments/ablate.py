@@ -35,7 +35,6 @@ from experiments.tables.reporting import assemble, report
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
 from experiments.tables.run.grid import Grid, joined
-from experiments.training.folder.run_results import of_cell
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config_flags import configs_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
@@ -212,9 +211,7 @@ class _Progress:
             self.running.pop(name, None)
             if event == "finished":
                 self.done += 1
-                result = of_cell(
-                    self.grid.cells[name].kind, status.result, str(self.grid.folder(name))
-                )
+                result = self.grid.results(name, status)
                 note = f"{result.seconds:.0f} s{_headline(result)}"
             else:
                 note = f"FAILED: {status.reason}"

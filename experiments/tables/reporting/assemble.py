@@ -16,8 +16,8 @@ from experiments.tables.reporting.paper import TABLES
 from experiments.tables.run import origins
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FAILED, FINISHED
-from experiments.training.folder import run_results
 from experiments.training.folder.dataclass_json import to_json
+from experiments.training.folder.run_results import FinetuningResults
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import differences, to_dict
@@ -32,7 +32,7 @@ def assemble(ablation: Ablation, plan: TablePlan, grid: Grid, command: str = "")
     """
     statuses = grid.statuses()
     made = {
-        name: run_results.of_cell(grid.cells[name].kind, status.result, str(grid.folder(name)))
+        name: grid.results(name, status)
         for name, status in statuses.items()
         if status.state == FINISHED
     }
@@ -189,7 +189,7 @@ def _column(column: Column, plan, made) -> results.ColumnResult:
     train, dev = plan.data.get(column.label, (0, 0))
     for (_, label), planned in plan.runs.items():
         result = made.get(planned[0].cell)
-        if label == column.label and isinstance(result, run_results.FinetuningResults):
+        if label == column.label and isinstance(result, FinetuningResults):
             of_folds = [made[p.cell] for p in planned[: column.folds] if p.cell in made]
             train = result.train_examples
             dev = sum(each.dev_examples for each in of_folds) or result.dev_examples

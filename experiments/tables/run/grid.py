@@ -31,6 +31,7 @@ from experiments.tables.run.pool import (
     read_status,
 )
 from experiments.training.folder.run_folder import FAILURE
+from experiments.training.folder.run_results import CellResults, of_cell
 from official_bert.common.errors import UserError
 from official_bert.common.files import remove
 
@@ -147,6 +148,14 @@ class Grid:
                 whole = why if why.startswith("needs ") else f"needs {need}, which failed: {why}"
                 return Status(FAILED, whole)
         return Status(RUNNING if is_locked(folder) else PENDING)
+
+    def results(self, name: str, status: Status) -> CellResults:
+        """Return the results in a finished cell's status as its kind's dataclass.
+
+        Raises:
+          UserError: a field is missing or of another type.
+        """
+        return of_cell(self.cells[name].kind, status.result or {}, str(self.folder(name)))
 
     def statuses(self) -> dict[str, Status]:
         return {name: self.status(name) for name in self.cells}

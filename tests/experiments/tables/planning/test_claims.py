@@ -8,7 +8,6 @@ import pytest
 
 from experiments.tables.judging.intervals import Run
 from experiments.tables.judging.judgement import _standing
-from experiments.tables.judging.verdict_json import of_json, to_json
 from experiments.tables.judging.verdicts import Evidence, above_baseline, judge, judge_comparison
 from experiments.tables.planning.claims import (
     AT_MOST,
@@ -22,7 +21,6 @@ from experiments.tables.planning.claims import (
     Comparison,
     each,
 )
-from official_bert.common.errors import UserError
 
 A_OVER_B = Comparison("task", "a", "b")
 
@@ -325,44 +323,6 @@ def test_rows_on_the_plateau_and_random_ones_lend_no_variance_to_others():
     table |= {"none": values(1, 9, 1), "random_rows": ("none",)}
     assert verdict(A_OVER_B, **table).effect.pooled_rows == 3
     assert verdict(Comparison("task", "a", "none"), **table).effect.pooled_rows == 4
-
-
-def test_results_hold_all_that_a_verdict_takes():
-    from scipy import stats
-
-    found = judge(Claim("c", "text", "5.1", (A_OVER_B,)), evidence(a=runs(0.8), b=runs(0.7)))
-    made = to_json([found])[0]["findings"][0]
-    half = stats.t.ppf(0.975, made["degrees_of_freedom"]) * made["standard_error"]
-    assert made["effect"] - half == pytest.approx(made["low"])
-    assert sum(made["variance"].values()) == pytest.approx(made["standard_error"] ** 2)
-    t = (made["effect"] - made["margin"]) / made["standard_error"]
-    assert 2 * stats.t.sf(t, made["degrees_of_freedom"]) == pytest.approx(made["p"])
-    nothing = judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8)))
-    [empty] = to_json([nothing])
-    assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None
-    assert of_json([empty], "results.json") == [nothing]
-
-
-@pytest.mark.parametrize(
-    "place, change, message",
-    [
-        ((), {"findings": 3}, "findings must be a list"),
-        ((), {"depends_on": None}, "depends_on: expected a list"),
-        ((), {"extent": [1, 2]}, "extent: expected a list of 3"),
-        (("mean_effect",), {"low": "x"}, "mean_effect: low: expected a number"),
-        (("findings", 0), {"better": 3}, "comparisons: better: expected a text"),
-        (("findings", 0), {"effect": "x"}, "effect must be a number or nothing"),
-        (("findings", 0), {"others": {"paired t": [1]}}, "paired t: expected a list of 2"),
-    ],
-)
-def test_a_verdict_that_was_changed_by_hand_is_refused(place, change, message):
-    made = to_json([judge(Claim("c", "t", "5", (A_OVER_B,)), evidence(a=values(4), b=values(3)))])
-    part = made[0]
-    for key in place:
-        part = part[key]
-    part |= change
-    with pytest.raises(UserError, match=f"run/results.json: .*{message}"):
-        of_json(made, "run/results.json")
 
 
 def test_with_tasks_left_out_or_untested_a_claim_is_reproduced_in_part():

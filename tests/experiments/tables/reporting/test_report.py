@@ -37,7 +37,6 @@ from experiments.tables.reporting import (
     wording,
 )
 from experiments.training.folder.dataclass_json import to_json
-from experiments.training.folder.run_results import CellResults
 from experiments.training.settings.config_files import load_config
 from official_bert.common import checksums
 from official_bert.common.errors import UserError
@@ -346,16 +345,6 @@ def test_a_checkpoint_goes_by_the_end_of_its_path():
     assert assemble._checkpoint_name("/home/me/models/bert/folder") == "bert/folder"
     assert assemble._checkpoint_name("bert_base_en") == "bert_base_en"
     assert assemble._checkpoint_name("") == ""
-
-
-def test_times_count_work_before_an_interruption_and_no_pauses():
-    finished = [
-        CellResults(seconds=10.0, ended=110.0),
-        CellResults(seconds=10.0, ended=115.0),  # beside the first
-        # Resumed at 500 after 30 seconds of earlier work, which its run has counted.
-        CellResults(seconds=40.0, ended=510.0),
-    ]
-    assert assemble._wall_seconds(finished) == 55.0
 
 
 def test_a_claim_that_another_implies_counts_once():
