@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.machine import kept
 from experiments.configs.own_data import get_config
-from experiments.tables.planning.checkpoints import resolve_package
+from experiments.tables.planning import places
 from official_bert.common.markdown import markdown_table
 
 RESULTS = Path(__file__).parents[1] / "experiments" / "results" / "own_data"
@@ -45,7 +45,7 @@ def runs(scale: str) -> dict[str, tuple]:
                 column.finetune, data_dir=folder, seed=seed, **row.finetune
             )
             name = f"{row.label}/{column.label}/{seed}"
-            found[name] = resolve_package(checkpoints[row.variant]), config, column.metric
+            found[name] = places.checkpoint(checkpoints[row.variant]), config, column.metric
     return found
 
 

@@ -61,18 +61,11 @@ class PretrainTeacher(Options):
                 message = f"--config.teacher_layers={self.teacher_layers}: {error}"
                 raise UserError(message) from None
 
-    def planned(self, planner, config, seed):
-        """Return the teacher's place, and its work; "@NAME" is the table's own variant NAME with
-        the same seed, whose cell's key is then in the student's."""
-        placed = self
-        if self.teacher.startswith("@"):
-            place = f"@{planner.variants_cell('teacher', self.teacher, seed)}//model"
-            placed = dataclasses.replace(self, teacher=place)
-            bert = planner.ablation.variant(self.teacher[1:]).pretrain.bert_config
-        else:
-            from experiments.tables.planning import checkpoints
-
-            bert = checkpoints.shape(self.teacher)
+    def planned(self, config, model_of):
+        """Return the teacher's folder, and its work; the key of a teacher's cell is in the
+        student's."""
+        folder, bert = model_of("teacher", self.teacher)
+        placed = dataclasses.replace(self, teacher=folder)
         return placed, lambda *shape: teacher_step_flops(bert, config.objectives, *shape)
 
     def prepare(self, config, start, head):

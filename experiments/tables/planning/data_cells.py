@@ -1,45 +1,77 @@
-"""The cells of an ablation's text: sentences, vocabulary, records, and the mixture of NLI files."""
+"""The cells of a table's data: sentences, vocabulary, vectors, records, and a mixture of NLI files.
+
+sentences -> vocabulary -> records/NAME
+          -> vectors/KIND/SEED
+"""
 
 import dataclasses
-import os
 from pathlib import Path
 
-from data_prep.corpus.input_files import expand_inputs
 from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning import places
 from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec
+from experiments.tables.run import nli_mixture
 from experiments.tables.run.grid import Cell
 from experiments.training.folder.inputs import files_digest
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.start import initialization
-from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 
+NLI = "nli"
 
-def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
-    """Return (the cells of sentences, vocabulary and records, the vocabulary's file or reference).
+
+@dataclasses.dataclass
+class TableData:
+    """The cells of a table's data, and what the cells of its runs need of them.
+
+    Attributes:
+      cells: in the order of their making.
+      vocab: the vocabulary's file, or a reference to it; "" where no text is read.
+      vectors: {(variant, seed): name of the cell of its learnt vectors}.
+      nli_examples: numbers of training and dev examples of the mixture of NLI files.
+    """
+
+    cells: list[Cell] = dataclasses.field(default_factory=list)
+    vocab: str = ""
+    vectors: dict[tuple[str, int], str] = dataclasses.field(default_factory=dict)
+    nli_examples: tuple[int, int] = (0, 0)
+
+
+@dataclasses.dataclass
+class _Sentences:
+    """The sentences of a corpus, by split ("train", "heldout").
+
+    Attributes:
+      files: files of sentences, or references to them.
+      digests: of the texts; a split without text has none.
+    """
+
+    files: dict[str, list[str]]
+    digests: dict[str, str]
+
+    def learner(self, name: str, kind: str, fields: dict, **of_cell) -> Cell:
+        """Return a cell that learns from the sentences for training; `fields`: of its
+        configuration."""
+        if not self.files["train"]:
+            raise UserError(f"{name}: all text of the corpus is held out; give some for training")
+        config, digest = {"inputs": self.files["train"], **fields}, {"text": self.digests["train"]}
+        return Cell(name, kind, config, ignored=("inputs",), fingerprints=digest, **of_cell)
+
+
+def of_table(ablation: Ablation) -> TableData:
+    """Return the cells of a table's data.
 
     Raises:
-      UserError: a text or the vocabulary is missing.
+      UserError: a text, the vocabulary or a file of the mixture is missing.
     """
-    corpus = ablation.corpus
-    cells, inputs, prints = _sentences(ablation)
-    if corpus.vocab:
-        model = embedded.find(corpus.vocab)
-        own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
-        vocab = str(own)
-        read = prints | {"vocab": files_digest((vocab,))}
-    else:
-        vocab, read = "@vocabulary//vocab.txt", prints
-        fields = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
-        cells.append(_of_training_text("vocabulary", "vocab", inputs, prints, fields, cost=10))
-    cells += _learnt_vectors(ablation, inputs, prints)
-    for records in ablation.records:
-        config = {**inputs, "vocab": vocab, "options": _record_options(records, corpus)}
-        ignored = ("train", "heldout", *(("vocab",) if corpus.vocab else ()))
-        name = f"records/{records.name}"
-        cells.append(Cell(name, "records", config, ignored, fingerprints=read, cost=20))
-    return cells, vocab
+    data = TableData()
+    if any(variant.pretrain or variant.learnt for variant in ablation.variants):
+        _add_text(data, ablation)
+    asked = (column.label for column in ablation.columns if _reads_mixture(column))
+    if (label := next(asked, None)) is not None:
+        _add_mixture(data, ablation, label)
+    return data
 
 
 def records_folder(name: str) -> str:
@@ -47,106 +79,70 @@ def records_folder(name: str) -> str:
     return f"@records/{name}//records"
 
 
-def _of_training_text(name: str, kind: str, inputs, prints, fields: dict, **more) -> Cell:
-    """Return a cell that learns from the sentences for training."""
-    if not inputs["train"]:
-        raise UserError(f"{name}: all text of the corpus is held out; give some for training")
-    fingerprints = {"text": prints["train"]}
-    read = {"inputs": inputs["train"], **fields}
-    return Cell(name, kind, read, ignored=("inputs",), fingerprints=fingerprints, **more)
+def _add_text(data: TableData, ablation: Ablation) -> None:
+    corpus, sentences = ablation.corpus, _sentences(data, ablation)
+    prints = sentences.digests
+    if corpus.vocab:
+        data.vocab = places.vocabulary(corpus.vocab, ablation.data_dir)
+        prints = prints | {"vocab": files_digest((data.vocab,))}
+    else:
+        data.vocab = "@vocabulary//vocab.txt"
+        fields = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
+        data.cells.append(sentences.learner("vocabulary", "vocab", fields, cost=10))
+    for variant in ablation.variants:
+        for seed in variant.seeds if variant.learnt else ():
+            source = initialization.of(FinetuneConfig(model=variant.checkpoint))
+            asked = variant.learnt, seed, corpus.do_lower_case
+            name, kind, options, cost = source.corpus_cell(*asked)
+            fields = {"options": options}
+            data.cells.append(sentences.learner(name, kind, fields, cost=cost, round=seed))
+            data.vectors[variant.name, seed] = name
+    for spec in ablation.records:
+        options = _record_options(spec, corpus)
+        config = {**sentences.files, "vocab": data.vocab, "options": options}
+        ignored = ("train", "heldout", *(("vocab",) if corpus.vocab else ()))
+        name = f"records/{spec.name}"
+        data.cells.append(Cell(name, "records", config, ignored, fingerprints=prints, cost=20))
 
 
-def _learnt_vectors(ablation: Ablation, inputs, prints) -> list[Cell]:
-    """Return the cells that learn vectors of `Variant.learnt`, one a seed."""
-    cells, lower = [], ablation.corpus.do_lower_case
-    for variant in (v for v in ablation.variants if v.learnt):
-        source = initialization.of(FinetuneConfig(model=variant.checkpoint))
-        for seed in variant.seeds:
-            name, kind, options, cost = source.corpus_cell(variant.learnt, seed, lower)
-            read, more = {"options": options}, {"cost": cost, "round": seed}
-            cells.append(_of_training_text(name, kind, inputs, prints, read, **more))
-    return cells
+def _sentences(data: TableData, ablation: Ablation) -> _Sentences:
+    """Add the cells that divide texts into sentences, and return these."""
+    files: dict[str, list[str]] = {"train": [], "heldout": []}
+    digests: dict[str, list[str]] = {"train": [], "heldout": []}
+    for index, text in enumerate(ablation.corpus.texts):
+        texts = places.text_files(text.files, ablation.data_dir)
+        split = "heldout" if text.heldout else "train"
+        digest = files_digest(tuple(texts))
+        digests[split].append(digest)
+        if text.layout == "sentences":
+            files[split] += texts
+            continue
+        name = f"sentences/{index + 1}"
+        config = {"inputs": texts, "layout": text.layout}
+        cost = sum(Path(file).stat().st_size for file in texts) / 4e6
+        read = {"ignored": ("inputs",), "fingerprints": {"text": digest}, "cost": cost}
+        data.cells.append(Cell(name, "sentences", config, **read))
+        files[split].append(f"@{name}//text/*.txt.gz")
+    return _Sentences(files, {split: " ".join(all_) for split, all_ in digests.items() if all_})
 
 
-def _record_options(records: RecordSpec, corpus: Corpus) -> dict:
+def _record_options(spec: RecordSpec, corpus: Corpus) -> dict:
     """Return the `RecordOptions` of records, as far as they differ from the defaults."""
-    options = dataclasses.asdict(records)
+    options = dataclasses.asdict(spec)
     options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
     del options["name"]
     return changes_dict(RecordOptions(**options))
 
 
-def _sentences(ablation: Ablation) -> tuple[list[Cell], dict[str, list[str]], dict[str, str]]:
-    """Return the cells that divide texts into sentences, and for "train" and "heldout" the files of
-    sentences (or references to them) and a digest of the texts."""
-    cells: list[Cell] = []
-    inputs: dict[str, list[str]] = {"train": [], "heldout": []}
-    digests: dict[str, list[str]] = {"train": [], "heldout": []}
-    for index, text in enumerate(ablation.corpus.texts):
-        files = _text_files(text.files, ablation.data_dir)
-        split = "heldout" if text.heldout else "train"
-        digest = files_digest(tuple(files))
-        digests[split].append(digest)
-        if text.layout == "sentences":
-            inputs[split] += files
-            continue
-        cells.append(
-            Cell(
-                f"sentences/{index + 1}",
-                "sentences",
-                {"inputs": files, "layout": text.layout},
-                ignored=("inputs",),
-                fingerprints={"text": digest},
-                cost=sum(Path(f).stat().st_size for f in files) / 4e6,
-            )
-        )
-        inputs[split].append(f"@{cells[-1].name}//text/*.txt.gz")
-    return cells, inputs, {split: " ".join(found) for split, found in digests.items() if found}
+def _reads_mixture(column) -> bool:
+    return bool(column.finetune) and column.finetune.data_dir.startswith(f"@{NLI}//")
 
 
-def nli(ablation: Ablation) -> Cell:
-    """Return the cell that makes training and dev data of the ablation's NLI files."""
-    paths = [str(inside(ablation.data_dir, path)) for path in ablation.nli_mixture]
-    return Cell(
-        "nli",
-        "nli",
-        {"mnli_dev": paths[0], "others": paths[1:]},
-        ignored=("mnli_dev", "others"),
-        fingerprints={"files": files_digest(tuple(paths))},
-        cost=2,
-    )
-
-
-def task_folder(data_dir: str, folder: str) -> str:
-    """Return the folder of a task's files that `FinetuneConfig.data_dir` of a column names."""
-    if folder.startswith("@"):
-        return folder
-    if folder.startswith("sample:"):
-        from data_prep import sample
-
-        return sample.task_dir(folder.removeprefix("sample:"))
-    return str(inside(data_dir, folder)) if folder else ""
-
-
-def inside(data_dir: str, path: str) -> Path:
-    """Return a path inside the data folder; an absolute one is returned as it is."""
-    if Path(path).is_absolute():
-        return Path(path)
-    if not data_dir:
-        raise UserError(
-            f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
-            "--config.data_dir"
-        )
-    return Path(os.path.realpath(data_dir), path)
-
-
-def _text_files(patterns, data_dir: str) -> list[str]:
-    files = []
-    for pattern in patterns:
-        if pattern.partition(":")[0] == "sample":
-            from data_prep import sample
-
-            files += sample.corpus_files(pattern.partition(":")[2] or "*")
-        else:
-            files += expand_inputs([str(inside(data_dir, pattern))])
-    return sorted(files)
+def _add_mixture(data: TableData, ablation: Ablation, column: str) -> None:
+    if not ablation.nli_mixture:
+        raise UserError(f"column {column}: it reads @{NLI}, and the table has no nli_mixture")
+    files = [str(places.inside(ablation.data_dir, path)) for path in ablation.nli_mixture]
+    digest = {"files": files_digest(tuple(files))}
+    config = {"mnli_dev": files[0], "others": files[1:]}
+    data.cells.append(Cell(NLI, "nli", config, tuple(config), fingerprints=digest, cost=2))
+    data.nli_examples = nli_mixture.counts(*files)

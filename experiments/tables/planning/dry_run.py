@@ -13,6 +13,7 @@ from experiments.tables.run.devices import default_workers
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FINISHED
 from experiments.training.folder.inputs import read_task
+from experiments.training.settings.flops import RATE
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path
 
@@ -47,13 +48,16 @@ def dry_run(
     commands.say(
         f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
     )
-    found = _forecast(ablation, kept, measure, share * peak * 1e12 if share else cost.RATE)
+    workers = 0 if share else ablation.workers or default_workers()
     if share:
-        workers, source = 0, f"at {share:.0%} of {peak:g} TFLOP/s"
-    else:
-        workers, gpu = ablation.workers or default_workers(), step_rate.gpu() if measure else None
+        rate, source = share * peak * 1e12, f"at {share:.0%} of {peak:g} TFLOP/s"
+    elif measure:
+        gpu = step_rate.gpu()
         machine = f"this machine's {gpu.kind}" if gpu else "this machine"
-        source = f"at the rate of a training step measured on {machine}"
+        rate, source = None, f"at the rate of a training step measured on {machine}"
+    else:
+        rate, source = RATE, f"at {readable_flops(RATE)} a second, which two cores reach"
+    found = _forecast(ablation, kept, rate)
     lines = [*_cell_lines(found.cells), "", _todo_line(found.cells, workers, price)]
     lines.append(f"Times are estimates: {source}, plus a constant a run.")
     lines += [f"The runs of this table differ: {line}." for line in found.differences]
@@ -62,7 +66,7 @@ def dry_run(
     return "\n".join(lines)
 
 
-def _forecast(ablation, folder, measure, rate) -> _Forecast:
+def _forecast(ablation, folder, rate) -> _Forecast:
     """Plan a table and estimate its cells; those that are finished are in `folder`."""
     bounds = {}
 
@@ -71,7 +75,7 @@ def _forecast(ablation, folder, measure, rate) -> _Forecast:
 
     plan = planning.plan(ablation, look)
     statuses = Grid(plan.cells, folder).statuses()
-    work = cost.estimate(plan, ablation, measure, rate, commands.say)
+    work = cost.estimate(plan, rate, commands.say)
     cells = [(name, status.state, work[name]) for name, status in statuses.items()]
     return _Forecast(cells, origins.differences(statuses.values()), bounds)
 
@@ -80,11 +84,11 @@ def _cell_lines(cells) -> list[str]:
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
     for name, state, work in cells:
         lines.append(
-            f"{name[:58]:<58} {state:<9} {cost.readable_flops(work.flops):>12} "
-            f"{cost.readable_seconds(work.seconds):>10} {cost.readable_bytes(work.bytes):>9}"
+            f"{name[:58]:<58} {state:<9} {readable_flops(work.flops):>12} "
+            f"{readable_seconds(work.seconds):>10} {readable_bytes(work.bytes):>9}"
         )
         if work.beside_flops:
-            lines.append(f"{'  beside it':<68} {cost.readable_flops(work.beside_flops):>12}")
+            lines.append(f"{'  beside it':<68} {readable_flops(work.beside_flops):>12}")
     return lines
 
 
@@ -93,11 +97,11 @@ def _todo_line(cells, workers, price) -> str:
     left = [work for _, state, work in cells if state != FINISHED]
     names = ("flops", "seconds", "bytes")
     flops, seconds, size = (sum(getattr(work, name) for work in left) for name in names)
-    time = f"{cost.readable_seconds(seconds)} of one {'worker' if workers else 'device'}"
+    time = f"{readable_seconds(seconds)} of one {'worker' if workers else 'device'}"
     if workers:
-        time += f", about {cost.readable_seconds(seconds / workers)} with {workers} side by side"
-    told = f"{len(cells)} cells; still to do: {cost.readable_flops(flops)}, {time}, "
-    told += f"{cost.readable_bytes(size)} of disk"
+        time += f", about {readable_seconds(seconds / workers)} with {workers} side by side"
+    told = f"{len(cells)} cells; still to do: {readable_flops(flops)}, {time}, "
+    told += f"{readable_bytes(size)} of disk"
     paid = f"; {seconds / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
     return told + paid if price else told
 
@@ -122,3 +126,24 @@ def _bounds(column, config) -> tuple[float | None, float | None]:
     found = (known.get(metric) for known in (scores, best.get("dev", best)))
     score, best = (None if value is None else scale * value for value in found)
     return score, None if score is None else best
+
+
+def readable_flops(flops: float) -> str:
+    for unit, size in (("EFLOP", 1e18), ("PFLOP", 1e15), ("TFLOP", 1e12)):
+        if flops >= size:
+            return f"{flops / size:,.1f} {unit}"
+    return f"{flops / 1e9:,.1f} GFLOP"
+
+
+def readable_seconds(value: float) -> str:
+    for unit, size in (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60)):
+        if value >= 2 * size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value:.0f} s"
+
+
+def readable_bytes(value: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if value >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value / 1e3:,.0f} kB"

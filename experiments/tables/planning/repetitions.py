@@ -1,11 +1,23 @@
-"""Fine-tunings behind one score: pre-training seed, own seed, setting of a search, and fold."""
+"""The runs behind one score: pre-training seed, own seed, setting of a search, and fold."""
 
+import dataclasses
 import itertools
 from typing import NamedTuple
 
 from experiments.tables.planning.ablation import Column, Row
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.options import replaced
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """The cell, seeds and setting of a score of the table; folds of one score share the last
+    three."""
+
+    cell: str
+    pretrain_seed: int
+    finetune_seed: int
+    setting: int = 0  # index in Column.search
 
 
 class Repetition(NamedTuple):
@@ -24,19 +36,21 @@ def of_column(column: Column, pretrain_seeds: tuple[int, ...], source) -> list[R
     return [*map(Repetition._make, itertools.product(pretrain_seeds, seeds, settings, folds))]
 
 
-def changed(row: Row, column: Column, one: Repetition) -> FinetuneConfig:
-    """Return a column's FinetuneConfig with the fields of the row, and seed, setting and fold."""
-    changes = dict(row.finetune) | {"seed": 1000 * one.pretrain_seed + one.seed}
+def changed(config: FinetuneConfig, column: Column, repetition: Repetition) -> FinetuneConfig:
+    """Return a row's FinetuneConfig in a column with the seed, setting and fold of a repetition."""
+    fields = {"seed": 1000 * repetition.pretrain_seed + repetition.seed}
     if column.search:
-        changes |= column.search[one.setting]
+        fields |= column.search[repetition.setting]
     if column.folds:
-        options = changes.get("task_options", column.finetune.task_options)
-        changes["task_options"] = {**options, "folds": column.folds, "fold": one.fold}
-    return replaced(column.finetune, **changes)
+        options = fields.get("task_options", config.task_options)
+        folds = {"folds": column.folds, "fold": repetition.fold}
+        fields["task_options"] = {**options, **folds}
+    return replaced(config, **fields)
 
 
-def name(row: Row, column: Column, one: Repetition) -> str:
+def name(row: Row, column: Column, repetition: Repetition) -> str:
     """Return the name of a fine-tuning's cell."""
-    setting = f"/{one.setting + 1}" if column.search else ""
-    fold = f"/fold-{one.fold}" if column.folds else ""
-    return f"finetune/{column.label}/{row.label}/{one.pretrain_seed}-{one.seed}{setting}{fold}"
+    seeds = f"{repetition.pretrain_seed}-{repetition.seed}"
+    setting = f"/{repetition.setting + 1}" if column.search else ""
+    fold = f"/fold-{repetition.fold}" if column.folds else ""
+    return f"finetune/{column.label}/{row.label}/{seeds}{setting}{fold}"

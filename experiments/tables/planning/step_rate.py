@@ -7,10 +7,11 @@ import timeit
 from collections.abc import Callable
 
 from experiments.training.settings.config import PretrainConfig
-from experiments.training.settings.flops import training_flops
+from experiments.training.settings.flops import pretraining_step_flops, usual_predictions
 from official_bert.backend.tensorflow_start import import_tensorflow
 from official_bert.config import BertConfig
 
+_OBJECTIVES = ("masked_lm",)  # next_sentence is too small to count
 _BUDGET = 3e10  # FLOPs of a step that is timed on a CPU
 # The fields that a step's time depends on.
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
@@ -48,11 +49,11 @@ def measured_rate(
 def _on_gpu(bert, length, batch, precision, memory, say) -> float:
     from experiments.training.step import device_choices
 
-    predictions = _predictions(length)
+    predictions = usual_predictions(length)
     shape = device_choices.StepShape(batch, length, predictions)
     config = PretrainConfig(bert=bert, precision=precision)
     parts = device_choices.micro_batches(config, bert, [shape], memory)
-    flops = training_flops(bert, batch, length, predictions)
+    flops = pretraining_step_flops(bert, _OBJECTIVES, batch, length, predictions)
     steps = device_choices.steps_of_a_call(flops)
     layers, width, some = bert.num_hidden_layers, bert.hidden_size, device_choices.counted(parts)
     say(
@@ -103,18 +104,15 @@ def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
     rows = _batch(batch, length)
     # The first one compiles.
     best = min(timeit.repeat(lambda: model.train_on_batch(rows), number=1, repeat=4))
-    return training_flops(bert, batch, length, _predictions(length)) / best
-
-
-def _predictions(length):
-    return max(1, round(0.16 * length))
+    predictions = usual_predictions(length)
+    return pretraining_step_flops(bert, _OBJECTIVES, batch, length, predictions) / best
 
 
 def _batch(rows, length):
     """Return a batch of ones: dict of arrays [rows, ...]."""
     import numpy as np
 
-    ones, positions = np.ones((rows, length), np.int32), _predictions(length)
+    ones, positions = np.ones((rows, length), np.int32), usual_predictions(length)
     return {
         "input_ids": ones,
         "input_mask": ones,

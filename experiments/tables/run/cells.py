@@ -12,16 +12,12 @@ import numpy as np
 
 from data_prep.jobs.processes import available_cores
 from data_prep.records import open_records
-from data_prep.tasks.files.formats import detect_format
-from data_prep.tasks.files.reading import is_held_out
+from experiments.tables.run import nli_mixture
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
-from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, remove, write_text
+from official_bert.common.files import remove
 from official_bert.common.json_files import read_json
 from official_bert.extension import find
-
-_NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 def run_cell(kind: str, config: dict, folder: Path, lock=None):
@@ -80,7 +76,7 @@ def make_records(config: dict, folder: Path) -> dict:
 
 
 def mix_nli(config: dict, folder: Path) -> dict:
-    return mix(config["mnli_dev"], config["others"], folder / "data", own=True)
+    return nli_mixture.mix(config["mnli_dev"], config["others"], folder / "data", own=True)
 
 
 def cloze(config: dict, folder: Path) -> dict:
@@ -146,41 +142,3 @@ def _best_label(outputs: dict) -> dict:
     label = outputs["labels"]
     label = label.decode() if isinstance(label, bytes) else str(label)
     return {"label": label, "probability": float(max(outputs["probabilities"]))}
-
-
-def mix(mnli_dev: str, others: list[str], output: str | Path, own: bool = False) -> dict[str, int]:
-    """Make training and dev data for NLI where MNLI's training set is not at hand.
-
-    MNLI's matched dev set is cut in two by premise. One half is the dev set; the other half trains,
-    with any number of other NLI files. Scores on half of MNLI dev after training on other text are
-    not scores on MNLI, and every table that uses this says so. Writes train.tsv and dev.tsv
-    (premise, hypothesis, label) into the folder `output`.
-
-    Args:
-      mnli_dev: MNLI's dev_matched.tsv.
-      others: TSV files with the columns premise, hypothesis and label, for training.
-      own: replace the folder, which an earlier try of the same cell left.
-
-    Returns: {"train", "dev"} counts of pairs.
-    Raises:
-      UserError: a file is missing or has other columns or labels.
-    """
-    train, dev = [], []
-    for line, row in detect_format(mnli_dev, (("sentence1", "sentence2", "gold_label"),)).rows():
-        pair = (row["sentence1"], row["sentence2"], _nli_label(row["gold_label"], mnli_dev, line))
-        # All pairs of one premise stay on one side.
-        (dev if is_held_out(row["sentence1"], 0.5) else train).append(pair)
-    for path in others:
-        for line, row in detect_format(path, (("premise", "hypothesis", "label"),)).rows():
-            train.append((row["premise"], row["hypothesis"], _nli_label(row["label"], path, line)))
-    with atomic_folder(output, own=own) as folder:
-        for name, pairs in (("train", train), ("dev", dev)):
-            rows = "".join("\t".join(pair) + "\n" for pair in pairs)
-            write_text(folder / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows)
-    return {"train": len(train), "dev": len(dev)}
-
-
-def _nli_label(text: str, path: str, line: int) -> str:
-    if text not in _NLI_LABELS:
-        raise UserError(f"{path} line {line}: label {text!r}, expected {', '.join(_NLI_LABELS)}")
-    return text

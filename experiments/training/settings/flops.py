@@ -5,10 +5,8 @@ counts as two forward passes. Recomputation and element-wise work are not counte
 lower measured rate.
 """
 
-import functools
-
 from data_prep.tasks import class_of as class_of_task
-from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config import FinetuneConfig
 from official_bert.extension import find, names
 from official_bert.objectives import parse_spec
 
@@ -31,18 +29,6 @@ def lstm_flops(inputs: list[int], width: int, tokens: int) -> float:
       width: of every output, both directions together."""
     half = width // 2
     return 2.0 * tokens * sum(2 * 4 * half * (read + half) for read in inputs)
-
-
-def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> float:
-    """Return the FLOPs of one training step.
-
-    Args:
-      bert: BertConfig.
-      sequences: rows of the batch.
-      length: tokens a row.
-      predictions: positions a row that go through the language-model head; 0: no such head.
-    """
-    return 3 * (bert.encoder_flops(sequences, length) + bert.head_flops(sequences * predictions))
 
 
 def next_tokens(bert, options, rows: int, length: int, masked: int) -> float:
@@ -83,22 +69,10 @@ def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked
     return 3 * (bert.encoder_flops(sequences, length) + heads)
 
 
-def pretrain_flops(config: PretrainConfig, max_predictions=None, beside=None) -> float:
-    """Return the FLOPs of a whole pre-training, or of what works beside its model.
-
-    Args:
-      max_predictions: {records: predicted positions a row}, where they are known.
-      beside: function of a step's (rows, length, masked), of `Options.planned`.
-    """
-    bert = config.bert_config
-    step_flops = beside or functools.partial(pretraining_step_flops, bert, config.objectives)
-    total = 0.0
-    for phase in config.phases:
-        length = phase.max_seq_length
-        masked = (max_predictions or {}).get(phase.records, round(0.16 * length))
-        batch = phase.train_batch_size or config.train_batch_size
-        total += step_flops(batch, length, masked) * phase.num_train_steps
-    return total
+def usual_predictions(length: int) -> int:
+    """Return the predicted positions of a row whose records are not known: 16 in 100, as BERT's
+    records have room for 20 in 128 and 77 in 512."""
+    return max(1, round(0.16 * length))
 
 
 def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:

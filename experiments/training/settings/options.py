@@ -7,6 +7,7 @@ in Python they are objects in `model_options`.
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from official_bert.common.errors import UserError, meant
@@ -118,16 +119,16 @@ class Options(RunHooks):
         """
         return arrays
 
-    def planned(self, planner, config, seed: int) -> tuple["Options", Any]:
+    def planned(self, config, model_of: Callable) -> tuple["Options", Callable | None]:
         """Return the options of a table's pre-training cell, and the work beside its model.
 
         Args:
-          planner: of `experiments.tables.planning.plan`, with `ablation` and `variants_cell`.
           config: PretrainConfig of the cell.
-          seed: of the pre-training.
+          model_of: function of a field and its value that returns (folder, BertConfig) of the model
+            that it names; "@NAME" is the table's own variant NAME with the same seed.
 
-        Returns: (options with references to other cells, function of a step's (rows, length,
-          masked) that gives its FLOPs beside those of the model, or None).
+        Returns: (options with the folders, function of a step's (rows, length, masked) that gives
+          its FLOPs beside those of the model, or None).
         """
         return self, None
 

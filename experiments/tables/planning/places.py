@@ -1,0 +1,94 @@
+"""Files and folders by the names that a table gives them: its texts, tasks and checkpoints."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+from data_prep.corpus.input_files import expand_inputs
+from official_bert.checkpoints import embedded
+from official_bert.common.errors import UserError
+from official_bert.config import BertConfig, named_config
+
+_SAMPLE = "sample"  # "sample:NAME": of the data that the package brings
+
+
+def inside(data_dir: str, path: str) -> Path:
+    """Return a path inside the data folder; an absolute one is returned as it is."""
+    if Path(path).is_absolute():
+        return Path(path)
+    if not data_dir:
+        raise UserError(
+            f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
+            "--config.data_dir"
+        )
+    return Path(os.path.realpath(data_dir), path)
+
+
+def text_files(patterns, data_dir: str) -> list[str]:
+    """Return the files of a `Text`, sorted."""
+    files = []
+    for pattern in patterns:
+        source, _, name = pattern.partition(":")
+        if source == _SAMPLE:
+            from data_prep import sample
+
+            files += sample.corpus_files(name or "*")
+        else:
+            files += expand_inputs([str(inside(data_dir, pattern))])
+    return sorted(files)
+
+
+def task_folder(folder: str, data_dir: str) -> str:
+    """Return the folder of a task's files that `FinetuneConfig.data_dir` of a column names.
+
+    That of another cell ("@NAME//FOLDER") is returned as it is; "" means the task's own place."""
+    source, _, name = folder.partition(":")
+    if source == _SAMPLE and name:
+        from data_prep import sample
+
+        return sample.task_dir(name)
+    return folder if folder[:1] in ("", "@") else str(inside(data_dir, folder))
+
+
+def vocabulary(name: str, data_dir: str) -> str:
+    """Return the file of a vocabulary: of a model of the package, or inside the data folder."""
+    model = embedded.find(name)
+    return str(model / "vocab.txt" if model.is_dir() else inside(data_dir, name))
+
+
+def checkpoint(name: str) -> str:
+    """Return the folder that "package:NAME/FOLDER" names; other checkpoints are returned as they
+    are."""
+    if not name.startswith("package:"):
+        return name
+    package, _, folder = name.removeprefix("package:").partition("/")
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # of a package inside one that is missing
+        spec = None
+    if spec is None or not spec.origin:
+        raise UserError(f"{name}: there is no such package (pip install {package})")
+    return str(Path(spec.origin).parent / folder)
+
+
+def earlier_model(name: str) -> str:
+    """Return the folder of a model that an earlier table pre-trained.
+
+    Raises:
+      UserError: it is not there.
+    """
+    found = embedded.find(name)
+    if not found.is_dir():
+        raise UserError(
+            f"{name} is missing; the package has one model a row, the repository all that its "
+            "tables were made of: run the command there"
+        )
+    return str(found)
+
+
+def shape_of(checkpoint: str) -> BertConfig:
+    """Return the shape of a checkpoint, as far as it is needed to estimate costs."""
+    path = embedded.find(checkpoint) / "bert_config.json"
+    if path.is_file():
+        return BertConfig.from_json_file(path)
+    return named_config("large" if "large" in checkpoint.lower() else "base")
