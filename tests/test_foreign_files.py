@@ -17,7 +17,7 @@ from data_prep import sentences, wikipedia
 from data_prep.jobs.locks import LOCK_FILE, exclusive
 from data_prep.tasks import get_task, submission
 from experiments import evaluate, predict
-from experiments.tables.run import cells
+from experiments.tables.run import nli_mixture
 from experiments.training import runs
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.folder.progress import EventWriter
@@ -194,7 +194,7 @@ def run_evaluation(given, output, overwrite, encoder):
 
 
 def run_mixture(given, output, overwrite, encoder):
-    cells.mix(str(given / "pairs.tsv"), [], output)
+    nli_mixture.mix(str(given / "pairs.tsv"), [], output)
 
 
 def run_zip(given, output, overwrite, encoder):

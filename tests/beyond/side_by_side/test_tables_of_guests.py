@@ -8,27 +8,28 @@ from experiments.beyond.elmo import recipe as elmo
 from experiments.beyond.side_by_side import compared
 from experiments.configs import scales, table7
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import cost, plan
+from experiments.tables.planning import cost, plan, work
 from experiments.tables.reporting import assemble, paper
 from experiments.tables.run.grid import Grid
-from experiments.training.settings import flops
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_files import load_config
-from experiments.training.settings.flops import LSTM_RATE
+from experiments.training.settings.flops import LSTM_RATE, RATE
 from experiments.training.start import initialization
 
 
 def test_the_family_at_equal_compute():
     ablation = load_config("family:smoke")
     made = plan.plan(ablation)
-    work = {
-        v.name: flops.pretrain_flops(v.pretrain) for v in ablation.variants if not v.random_init
+    flops = {
+        v.name: work.of_pretraining(v.pretrain).flops
+        for v in ablation.variants
+        if not v.random_init
     }
-    equal = {name: w / work["BERT"] for name, w in work.items() if name != "left-to-right"}
+    equal = {name: one / flops["BERT"] for name, one in flops.items() if name != "left-to-right"}
     assert all(abs(share - 1) < 0.01 for share in equal.values()), equal
     assert len({v.pretrain.num_train_steps for v in ablation.variants}) > 3
     # Every model is asked what its head can say, and nothing else.
-    rows = set(work)
+    rows = set(flops)
     assert {row for row, column in made.runs if column == "cloze"} == rows - {"ELECTRA"}
     pairs = {row for row, column in made.runs if column == "which first?"}
     assert pairs == {row for row, column in made.runs if column == "next sentence?"}
@@ -62,9 +63,9 @@ def test_table_7_has_a_row_of_elmo(monkeypatch, tmp_path):
 def test_what_table_1_compares_bert_with_has_its_compute():
     ablation = load_config("table1:smoke")
     trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
-    work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
-    assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values())
-    assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} == set(work)
+    flops = {name: work.of_pretraining(config).flops for name, config in trained.items()}
+    assert all(abs(one / flops["tiny"] - 1) < 0.02 for one in flops.values())
+    assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} == set(flops)
     bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
     left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
     assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
@@ -99,12 +100,12 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     why = f"left out, {vectors} is missing"
     assert plan.plan(same).left_out == {compared.READ: why, compared.AVERAGE: why}
     (tmp_path / compared.VECTORS).write_text("the 1 2\nof 3 4\n")
-    estimates = cost.estimate(made, empty, measure=False)
+    estimates = cost.estimate(made, RATE)
     one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
     assert abs(one.flops / other.flops - 1) < 0.02
     rows = compared.AVERAGE, compared.READ, compared.STATES
-    work = [estimates[f"finetune/spam/{row}/1-1"].flops for row in rows]
-    assert 0 == work[0] < work[1] < work[2], "the mean costs nothing, ELMo most"
+    flops = [estimates[f"finetune/spam/{row}/1-1"].flops for row in rows]
+    assert 0 == flops[0] < flops[1] < flops[2], "the mean costs nothing, ELMo most"
 
 
 def test_lstms_have_a_rate_of_their_own():

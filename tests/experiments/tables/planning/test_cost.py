@@ -7,12 +7,14 @@ import pytest
 
 from experiments import ablate
 from experiments.configs import table5
-from experiments.tables.planning import cost, plan, step_rate
+from experiments.tables.planning import cost, dry_run, plan, step_rate, work
+from experiments.tables.planning.ablation import RecordSpec
 from experiments.tables.run.grid import Cell
 from experiments.training.settings import flops
-from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import to_dict
+from experiments.training.settings.flops import RATE
 from experiments.training.step.device_choices import Memory
 from official_bert.common.errors import UserError
 
@@ -28,6 +30,16 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
         "to beat:\n  held-out loss: known after the run\n  SNLI: 32.2\n  SMS spam: 87.3\n" in text
     )
     assert not any(tmp_path.iterdir())
+
+
+def test_a_dry_run_says_whether_its_times_are_measured(tmp_path, monkeypatch):
+    ablation = load_config("table5:smoke")
+    assumed = ablate.dry_run(ablation, tmp_path, measure=False)
+    assert "at 30.0 GFLOP a second, which two cores reach" in assumed and "measured" not in assumed
+    monkeypatch.setattr(cost, "measured_rate", lambda *_: 1e9)
+    monkeypatch.setattr(step_rate, "gpu", lambda: None)
+    timed = ablate.dry_run(ablation, tmp_path)
+    assert "at the rate of a training step measured on this machine, plus" in timed
 
 
 def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, capsys):
@@ -47,23 +59,24 @@ def test_dry_run_at_a_share_of_a_peak(tmp_path):
     text = ablate.dry_run(ablation, tmp_path, share=0.2, peak=0.5)
     assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
     made = plan.plan(ablation)
-    one = cost.estimate(made, ablation, False, 1e11)["pretrain/BERT/1"]
-    assert one.seconds == pytest.approx(cost.START_SECONDS + one.flops / 1e11)
-    assert f"{cost.readable_seconds(one.seconds):>10}" in text
+    one = cost.estimate(made, 1e11)["pretrain/BERT/1"]
+    assert one.seconds == pytest.approx(work.START_SECONDS + one.flops / 1e11)
+    assert f"{dry_run.readable_seconds(one.seconds):>10}" in text
 
 
 def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
     monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch, *_: 1e9 * batch)
     ablation = load_config("table5:quickstart")
-    found = cost.estimate(plan.plan(ablation), ablation)
+    found = cost.estimate(plan.plan(ablation))
     tuned = found["finetune/SNLI/BERT/1-1"]
-    assert tuned.seconds == pytest.approx(cost.START_SECONDS + tuned.flops / 32e9)
-    pretrain, expected, whole = ablation.variant("BERT").pretrain, cost.START_SECONDS, 0.0
-    sizes = {record.name: record.max_predictions_per_seq for record in ablation.records}
+    assert tuned.seconds == pytest.approx(work.START_SECONDS + tuned.flops / 32e9)
+    pretrain, expected, whole = ablation.variant("BERT").pretrain, work.START_SECONDS, 0.0
+    records = {spec.name: spec for spec in ablation.records}
     for phase in pretrain.phases:
-        work = flops.pretrain_flops(dataclasses.replace(pretrain, phases=(phase,)), sizes)
-        whole += work
-        expected += work / 1e9 / (phase.train_batch_size or 32)
+        one_phase = dataclasses.replace(pretrain, phases=(phase,))
+        of_phase = work.of_pretraining(one_phase, records).flops
+        whole += of_phase
+        expected += of_phase / 1e9 / (phase.train_batch_size or 32)
     assert len({phase.train_batch_size for phase in pretrain.phases}) == 2
     assert found["pretrain/BERT/1"].seconds == pytest.approx(expected)
     assert found["pretrain/BERT/1"].flops == pytest.approx(whole)
@@ -71,11 +84,11 @@ def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
 
 def test_a_run_that_goes_on_from_a_trunk_costs_the_steps_behind_it():
     ablation = load_config("series:smoke")
-    found = cost.estimate(plan.plan(ablation), ablation, measure=False)
+    found = cost.estimate(plan.plan(ablation), RATE)
     names = ("trunk of 8M", "8M", "trunk of 33M", "33M")
-    work = [found[f"pretrain/BERT, {name}/1"].flops for name in names]
+    counted = [found[f"pretrain/BERT, {name}/1"].flops for name in names]
     steps = [23, 30 - 23, 90 - 23, 120 - 90]
-    assert [one / work[0] for one in work] == pytest.approx([one / 23 for one in steps])
+    assert [one / counted[0] for one in counted] == pytest.approx([one / 23 for one in steps])
 
 
 def test_snapshots_of_the_whole_run_may_stand_beyond_a_phase():
@@ -84,7 +97,7 @@ def test_snapshots_of_the_whole_run_may_stand_beyond_a_phase():
     made = dataclasses.replace(first.pretrain, snapshots=(first.pretrain.num_train_steps,))
     kept = (dataclasses.replace(first, pretrain=made), *others)
     tables = (ablation, dataclasses.replace(ablation, variants=kept))
-    one, other = (cost.estimate(plan.plan(table), table, measure=False) for table in tables)
+    one, other = (cost.estimate(plan.plan(table), RATE) for table in tables)
     assert one["pretrain/BERT/1"] == other["pretrain/BERT/1"]
 
 
@@ -119,9 +132,9 @@ def test_on_a_gpu_a_dry_run_goes_by_whole_steps_of_it(monkeypatch):
     paper = table5.get_config("paper")
     pretrain = dataclasses.replace(paper.variant("BERT").pretrain, distribute="one_device")
     cell = Cell("pretrain/BERT/1", "pretrain", to_dict(pretrain))
-    planned = SimpleNamespace(cells=[cell], shapes={}, beside={})
+    planned = SimpleNamespace(cells=[cell], work={cell.name: work.of_pretraining(pretrain)})
     told = []
-    [one] = cost.estimate(planned, paper, say=told.append).values()
+    [one] = cost.estimate(planned, say=told.append).values()
     assert asked == [
         (12, 128, 256, "mixed_bfloat16", 1, 16),
         (12, 512, 256, "mixed_bfloat16", 1, 16),
@@ -143,14 +156,41 @@ def test_flops_by_hand():
     assert bert.encoder_flops(1, 64) == 2 * 64 * per_token
     assert bert.head_flops(10) == 10 * 2 * 128 * (128 + 4096)
     forward = bert.encoder_flops(1, 64) + bert.head_flops(10)
-    assert flops.training_flops(bert, 1, 64, 10) == 3 * forward  # and twice as much backward
+    step = flops.pretraining_step_flops(bert, ("masked_lm", "next_sentence"), 1, 64, 10)
+    assert step == 3 * forward  # and twice as much backward
+
+
+def test_a_phase_without_a_length_has_that_of_its_records():
+    bert = table5.get_config("smoke").variant("BERT").pretrain.bert
+    records = {"@here": RecordSpec(max_seq_length=48, max_predictions_per_seq=9)}
+    phase = Phase(records="@here", num_train_steps=10, max_seq_length=0)
+    config = PretrainConfig(bert=bert, phases=(phase,), train_batch_size=4)
+    step = flops.pretraining_step_flops(bert, config.objectives, 4, 48, 9)
+    [steps] = work.of_pretraining(config, records).steps
+    assert (steps.rows, steps.length, steps.flops) == (4, 48, 10 * step)
+
+
+def test_all_that_works_beside_a_model_is_counted():
+    bert = table5.get_config("smoke").variant("BERT").pretrain.bert
+    phases = tuple(Phase("r", length, steps) for length, steps in ((48, 10), (32, 20)))
+    config = PretrainConfig(bert=bert, phases=phases, train_batch_size=4)
+    records = {"r": RecordSpec(max_seq_length=32, max_predictions_per_seq=5)}
+    beside = [lambda rows, length, masked: rows * length, lambda rows, length, masked: masked]
+    found = work.of_pretraining(config, records, beside)
+    assert [steps.beside_flops for steps in found.steps] == [
+        10 * (4 * 48 + 5),
+        20 * (4 * 32 + 5),
+    ]
+    assert found.beside_flops == 10 * (4 * 48 + 5) + 20 * (4 * 32 + 5)
+    alone = work.of_pretraining(config, records)
+    assert alone.flops == found.flops and alone.usual_seconds < found.usual_seconds
 
 
 def test_windows_of_a_paragraph_count_in_the_estimate():
     squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
-    assert cost.windows(squad) == 1
+    assert work.windows(squad) == 1
     short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
-    assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
-    assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
+    assert work.windows(short) == pytest.approx(1 + (157 - 48) / 32)
+    assert work.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
     cut = dataclasses.replace(short, task_options={"context": "answer_sentence"})
-    assert cost.windows(cut) == 1
+    assert work.windows(cut) == 1

@@ -13,7 +13,7 @@ from experiments.tables.judging import archives, measures
 from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import claims, plan
 from experiments.tables.reporting import assemble
-from experiments.tables.run.cells import TRAININGS, mix
+from experiments.tables.run.cells import TRAININGS
 from experiments.tables.run.grid import Cell, Grid
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.run_results import CellResults, HeldoutResults, of_cell
@@ -276,6 +276,24 @@ def test_missing_data_folder_is_a_clear_error():
         plan.plan(ablation)
 
 
+@pytest.mark.parametrize("package", ["package_of_nobody", "package_of_nobody.models"])
+def test_a_checkpoint_of_a_package_that_is_missing_is_refused(package):
+    table = load_config("table5:smoke")
+    missing = ablation_parts.Variant("missing", checkpoint=f"package:{package}/bert")
+    row = ablation_parts.Row("missing", "missing")
+    changed = {"variants": (*table.variants, missing), "rows": (row,), "claims": ()}
+    with pytest.raises(UserError, match=rf"no such package \(pip install {package}\)"):
+        plan.plan(dataclasses.replace(table, **changed, exports=()))
+
+
+def test_a_column_of_a_mixture_needs_one():
+    table = load_config("table5:smoke")
+    column = table.column("SNLI")
+    tuned = dataclasses.replace(column.finetune, data_dir="@nli//mixture")
+    with pytest.raises(UserError, match="column SNLI: it reads @nli, .* has no nli_mixture"):
+        plan.plan(dataclasses.replace(table, columns=(column.changed(finetune=tuned),), claims=()))
+
+
 def test_fine_tuning_runs_where_pretraining_does():
     paper = scales.get_scale("paper")
     for column in paper.columns.values():
@@ -338,23 +356,6 @@ def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):
     ablate._check_config(tmp_path, load_config("table5:smoke"))
     with pytest.raises(UserError, match='scale: "smoke" -> "quickstart"'):
         ablate._check_config(tmp_path, load_config("table5:quickstart"))
-
-
-def test_nli_mixture_keeps_premises_apart(tmp_path):
-    rows = [f"p{i // 3}\th{i}\t{('entailment', 'neutral', 'contradiction')[i % 3]}" for i in
-            range(300)]  # fmt: skip
-    (tmp_path / "mnli.tsv").write_text("sentence1\tsentence2\tgold_label\n" + "\n".join(rows))
-    (tmp_path / "snli.tsv").write_text("premise\thypothesis\tlabel\nq\tr\tneutral\n")
-    counts = mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
-    assert counts["train"] + counts["dev"] == 301 and counts["dev"] > 60
-    premises = []
-    for name in ("train", "dev"):
-        lines = (tmp_path / "out" / f"{name}.tsv").read_text().splitlines()[1:]
-        premises.append({line.split("\t")[0] for line in lines})
-    assert not premises[0] & premises[1]
-    (tmp_path / "snli.tsv").write_text("premise\thypothesis\tlabel\nq\tr\tmaybe\n")
-    with pytest.raises(UserError, match="snli.tsv line 2: label 'maybe'"):
-        mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
 
 
 @pytest.mark.parametrize(

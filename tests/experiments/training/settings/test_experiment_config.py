@@ -350,5 +350,6 @@ def test_flops_count_what_objectives_add():
     bert = BertConfig(num_hidden_layers=2, hidden_size=64, num_attention_heads=4, vocab_size=100)
     step = functools.partial(flops.pretraining_step_flops, bert, sequences=2, length=32, masked=5)
     plain = step(("masked_lm",))
-    assert plain == flops.training_flops(bert, 2, 32, 5) == step(("masked_lm", "next_sentence"))
-    assert step(("next_token",)) == flops.training_flops(bert, 2, 32, 31)
+    assert plain == 3 * (bert.encoder_flops(2, 32) + bert.head_flops(10))
+    assert plain == step(("masked_lm", "next_sentence"))
+    assert step(("next_token",)) == 3 * (bert.encoder_flops(2, 32) + bert.head_flops(2 * 31))
