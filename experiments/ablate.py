@@ -28,9 +28,9 @@ from data_prep.jobs.locks import exclusive
 from data_prep.jobs.output_folder import begin
 from data_prep.jobs.outputs import check_outputs
 from experiments.tables.judging import archives
-from experiments.tables.planning import plan as planning
 from experiments.tables.planning.ablation import Ablation
 from experiments.tables.planning.dry_run import PEAK_TFLOPS, dry_run
+from experiments.tables.planning.plan import TablePlan, files_read, plan_table
 from experiments.tables.reporting import assemble, report
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
@@ -135,7 +135,7 @@ class _Table(NamedTuple):
     ablation: Ablation
     folder: Path
     command: str
-    plan: planning.TablePlan
+    plan: TablePlan
 
 
 def _planned(tables, cells) -> list[_Table]:
@@ -144,9 +144,9 @@ def _planned(tables, cells) -> list[_Table]:
     folders = [folder for _, folder, _ in places]
     if twice := [str(one) for one in folders if folders.count(one) > 1]:
         raise UserError(f"two tables have the folder {twice[0]}; run them one after another")
-    found = [_Table(*place, planning.plan(place[0])) for place in places]
+    found = [_Table(*place, plan_table(place[0])) for place in places]
     for one in found:
-        check_outputs(planning.files_read(one.plan), work=[*folders, cells])
+        check_outputs(files_read(one.plan), work=[*folders, cells])
     return found
 
 
@@ -265,9 +265,10 @@ def main(_):
         if values[name].present and not values.dry_run:
             raise UserError(f"--{name} is for --dry_run; add that, or leave --{name} out")
     if values.dry_run:
-        rate = {"share": values.share, "peak": values.peak_tflops, "price": values.price}
+        how = {"share": values.share, "peak": values.peak_tflops, "price": values.price}
+        how |= {"cells": values.cells, "workers": values.workers}
         for config in configs.values():
-            print(dry_run(config, values.workdir, cells=values.cells, **rate))
+            print(dry_run(config, values.workdir, **how))
         return
     commands.required("workdir")
     how = ("workdir", "cells", "workers", "config")  # where and how, not what

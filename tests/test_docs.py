@@ -13,7 +13,7 @@ import pytest
 import official_bert as ob
 from docs import api_pages, figures, gaps
 from experiments import ablate
-from experiments.tables.planning.plan import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.training.settings.config_files import load_config
 from official_bert import export
 from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
@@ -101,7 +101,9 @@ def test_the_tables_of_own_table_md_can_be_planned(tmp_path):
     assert "pretrain/masking 40%/1" in text and "9 cells; still to do" in text
     assert {records.masked_lm_prob for records in ablation.records} == {0.15, 0.4}
     (tmp_path / "slow.py").write_text(slow)
-    theirs, ours = (plan(load_config(s)).cells for s in ("table5:smoke", f"{tmp_path}/slow.py"))
+    theirs, ours = (
+        plan_table(load_config(s)).cells for s in ("table5:smoke", f"{tmp_path}/slow.py")
+    )
     new = [cell.name for cell in ours if cell not in theirs]
     assert len(new) == len(ours) - len(theirs) and all("slow" in name for name in new)
 

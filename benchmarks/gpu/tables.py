@@ -7,7 +7,7 @@ import sys
 import time
 
 from benchmarks import machine
-from experiments.tables.planning import plan as planning
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Grid
 
 DATA = ("sentences", "vocab", "records", "nli")
@@ -20,7 +20,7 @@ def data(piece, options):
     cells = {}
     for name in TABLES:
         module = importlib.import_module(f"experiments.configs.{name}")
-        planned = planning.plan(module.get_config(options.scale)).cells
+        planned = plan_table(module.get_config(options.scale)).cells
         cells |= {cell.name: cell for cell in planned if cell.kind in DATA}
     os.environ |= _environment(options)
     grid = Grid(cells.values(), options.output / "cells")

@@ -120,6 +120,16 @@ class Task:
         """
         return bert.encoder_flops(rows, length)
 
+    @classmethod
+    def mean_windows(cls, length: int, options: dict) -> float:
+        """Return the rows that an example takes on average, to estimate costs.
+
+        Args:
+          length: tokens a row.
+          options: of the task.
+        """
+        return 1.0
+
     def check_training(self, config, bert) -> None:
         """Raise UserError where the options of a fine-tuning do not suit the task.
 

@@ -14,7 +14,7 @@ from in_process import call
 
 from experiments import ablate
 from experiments.tables.judging import archives
-from experiments.tables.planning import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.reporting import assemble
 from experiments.tables.run.grid import Grid
 from experiments.training.folder import provenance
@@ -146,7 +146,7 @@ def test_the_table_is_made_again_from_its_archives(table, tmp_path):
     for archive in (folder / "archives").glob("seed-*.tar.gz"):
         shutil.unpack_archive(archive, tmp_path / "cells", filter="data")
     ablation = load_config(str(folder.with_suffix(".py")))
-    planned = plan.plan(ablation)
+    planned = plan_table(ablation)
     grid = Grid(planned.cells, tmp_path / "cells")
     again = json.loads(json.dumps(to_json(assemble.assemble(ablation, planned, grid, ""))))
     assert again["rows"] == whole["rows"] and again["verdicts"] == whole["verdicts"]

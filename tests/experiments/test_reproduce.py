@@ -8,8 +8,8 @@ import pytest
 
 from data_prep.jobs.locks import exclusive
 from experiments.configs.series import RANDOM
-from experiments.tables.planning import plan
 from experiments.tables.planning.ablation import Text
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.reporting import assemble, report
 from experiments.tables.run import cells
 from experiments.tables.run.grid import Grid
@@ -21,7 +21,7 @@ from official_bert.config import BertConfig
 def run(ablation, folder):
     """Return (results, text at the end) of a table whose cells are run here, one after the
     other."""
-    planned = plan.plan(ablation)
+    planned = plan_table(ablation)
     grid = Grid(planned.cells, folder / "cells")
     for name, cell in grid.cells.items():
         at = grid.folder(name)

@@ -177,6 +177,10 @@ class SequenceClassification(Classification):
 
     truncation = "head"
 
+    @classmethod
+    def mean_windows(cls, length, options):
+        return float(options.get("windows") or 1)  # all that a text may take
+
     def __init__(
         self,
         data_dir: str = "",

@@ -26,10 +26,14 @@ class Pairs(Question):
 
     question: str = "next_sentence"
 
-    asked_of = QUESTIONS
+    kind, asked_of = "pairs", QUESTIONS
 
-    def cell(self, bert):
-        return "pairs", self.question, {"question": self.question}
+    @property
+    def part(self):
+        return self.question
+
+    def fields(self, bert):
+        return {"question": self.question}
 
 
 def cell(config: dict, folder: Path) -> dict:

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.beyond.common.task_words import words_in
 from experiments.beyond.common.words import WordTokenizer
-from experiments.beyond.elmo.shape import check_elmo_folder
+from experiments.beyond.elmo.shape import ElmoConfig, check_elmo_folder, options_file
 from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import preflight
 from experiments.training.start.initial_state import BertSource, InitialState
@@ -73,6 +73,10 @@ class Elmo(BertSource):
             )
         bert = dataclasses.replace(bert, lower_case=tokenizer.do_lower_case)
         return NewElmo(bert, tokenizer)
+
+    def planned_bert(self, config):
+        found = options_file(config.model)
+        return ElmoConfig.from_options(found) if found else ElmoConfig()
 
     def check_model(self, folder):
         check_elmo_folder(folder)

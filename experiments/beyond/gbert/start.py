@@ -45,9 +45,12 @@ class GBert(OneShotModel):
         tensorflow_start.import_tensorflow()
         return learn(config, task, train, logged)
 
+    def planned_bert(self, config):
+        return config.bert_config
+
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Three visits a patient, two sets each, of eight codes: an estimate.
-        work = config.bert_config.encoder_flops(6 * train_examples, 8)
+        work = bert.encoder_flops(6 * train_examples, 8)
         return 3 * work * config.num_train_epochs * (1 + NAMES[config.model][1])
 
 

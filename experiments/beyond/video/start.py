@@ -78,10 +78,13 @@ class VideoBert(OneShotModel):
         tensorflow_start.import_tensorflow()
         return learn(config, task, train, logged)
 
+    def planned_bert(self, config):
+        return config.bert_config
+
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Four segments a video: an estimate.
         rows = 3 * 4 * train_examples * config.num_train_epochs
-        return 3 * config.bert_config.encoder_flops(rows, config.max_seq_length)
+        return 3 * bert.encoder_flops(rows, config.max_seq_length)
 
 
 def learn(config, task, train, logged):

@@ -2,8 +2,8 @@
 
 A configuration of `experiments.ablate` returns an `Ablation`. Its variants are `PretrainConfig`s
 made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names
-the variant that it fine-tunes and the fields that it changes. `plan.py` turns it
-into cells, `experiments.tables.run.grid` runs them, `experiments.report` makes the table.
+the variant that it fine-tunes and the fields that it changes. `plan.py` turns it into cells,
+`experiments.tables.run.grid` runs them, `experiments.report` makes the table.
 """
 
 import dataclasses
@@ -68,7 +68,11 @@ class RecordSpec(RecordOptions):
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to pre-train, once for each seed; or a checkpoint that exists already.
+    """The models of one or more rows, one for each seed.
+
+    A variant has `pretrain` or `checkpoint`. With `pretrain` the table trains its models, unless
+    they are random (`random_init`) or were trained before (`checkpoints`). A `checkpoint` is taken
+    as it is; one with `learnt` is a kind of model on vectors that the table makes.
 
     Attributes:
       pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
@@ -96,6 +100,14 @@ class Variant:
     random_init: bool = False
 
     def __post_init__(self):
+        where = f"variant {self.name}"
+        if bool(self.pretrain) == bool(self.checkpoint):
+            raise UserError(f"{where}: give pretrain or checkpoint, one of the two")
+        if self.checkpoint and (self.random_init or self.checkpoints):
+            raise UserError(f"{where}: random_init and checkpoints go with pretrain")
+        if self.pretrain and self.learnt or self.random_init and self.checkpoints:
+            raise UserError(f"{where}: a model is trained, random, earlier or on vectors, not two")
+        check_once(self.seeds, f"{where}: seeds")
         if self.checkpoints and len(self.checkpoints) != len(self.seeds):
             raise UserError(
                 f"variant {self.name}: {len(self.checkpoints)} checkpoints for {len(self.seeds)} "
@@ -121,19 +133,19 @@ class Question:
       records: name of one of the ablation's `RecordSpec`, whose held-out part is used.
       max_examples: records to use, rounded up to whole batches; 0: all.
       asked_of: objectives; models of other objectives are not asked.
+      kind: of its cells.
+      part: of their names, where questions of a kind differ in more than their records.
     """
 
     records: str
     max_examples: int = 0
     asked_of: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[str] = ""
+    part: ClassVar[str] = ""
 
-    def cell(self, bert) -> tuple[str, str, dict]:
-        """Return (kind of its cell, part of the cell's name after it, more fields of its
-        configuration).
-
-        Args:
-          bert: BertConfig of the model."""
-        raise NotImplementedError
+    def fields(self, bert) -> dict:
+        """Return further fields of a cell's configuration; `bert`: BertConfig of the model."""
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,10 +156,10 @@ class Cloze(Question):
     "cloze_accuracy".
     """
 
-    asked_of = ("masked_lm", "next_token")
+    kind, asked_of = "cloze", ("masked_lm", "next_token")
 
-    def cell(self, bert):
-        return "cloze", "", {"vocab_size": bert.vocab_size}
+    def fields(self, bert):
+        return {"vocab_size": bert.vocab_size}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,9 +199,20 @@ class Column:
     question: Question | None = None
     folds: int = 0
 
+    def __post_init__(self):
+        where = f"column {self.label}"
+        if self.finetune and self.question:
+            raise UserError(f"{where}: give finetune or question, not both")
+        if self.folds and not self.finetune:
+            raise UserError(f"{where}: folds are for fine-tuning alone")
+        if any(seed >= 1000 for seed in self.seeds):
+            raise UserError(f"{where}: its seeds must be below 1000")
+        check_once(self.seeds, f"{where}: seeds")
+
     def changed(self, **fields) -> "Column":
         """Return the column with other fields, of its own or of its fine-tuning."""
-        own = {n: fields.pop(n) for n in [*fields] if hasattr(self, n)}
+        names = {field.name for field in dataclasses.fields(self)}
+        own = {name: fields.pop(name) for name in names & fields.keys()}
         if fields:
             own["finetune"] = replaced(self.finetune, **fields)
         return dataclasses.replace(self, **own)
@@ -275,17 +298,17 @@ class Ablation:
     workers: int = 0
 
     def __post_init__(self):
-        named = {"records": "name", "variants": "name", "columns": "label", "rows": "label"}
-        known = {p: [getattr(x, name) for x in getattr(self, p)] for p, name in named.items()}
-        for part, names in known.items():
-            check_once(names, f"{self.name}: {part}")
-        _check_rows(self, known["variants"])
-        _check_columns(self, known["records"])
-        _check_comparisons(self, known["rows"], known["columns"])
-        for variant in self.variants:
-            for phase in variant.pretrain.phases if variant.trains else ():
-                where = f"variant {variant.name}"
-                check_choice("records", phase.records, known["records"], where)
+        records = [spec.name for spec in self.records]
+        variants = [variant.name for variant in self.variants]
+        columns = [column.label for column in self.columns]
+        rows = [row.label for row in self.rows]
+        check_once(records, f"{self.name}: records")
+        check_once(variants, f"{self.name}: variants")
+        check_once(columns, f"{self.name}: columns")
+        check_once(rows, f"{self.name}: rows")
+        _check_rows(self, variants)
+        _check_records(self, records)
+        _check_references(self, rows, columns)
 
     def row(self, label: str) -> Row:
         return next(row for row in self.rows if row.label == label)
@@ -309,18 +332,17 @@ def _check_rows(table, variants):
             )
 
 
-def _check_columns(table, records):
+def _check_records(table, records):
     for column in table.columns:
-        where = f"column {column.label}"
-        if column.folds and not column.finetune:
-            raise UserError(f"{where}: folds are for fine-tuning alone")
-        if any(seed >= 1000 for seed in column.seeds):
-            raise UserError(f"{where}: its seeds must be below 1000")
         if column.question:
-            check_choice("records", column.question.records, records, where)
+            name = column.question.records
+            check_choice("records", name, records, f"column {column.label}")
+    for variant in table.variants:
+        for phase in variant.pretrain.phases if variant.trains else ():
+            check_choice("records", phase.records, records, f"variant {variant.name}")
 
 
-def _check_comparisons(table, rows, columns):
+def _check_references(table, rows, columns):
     """Check the rows and columns that exports, claims and curves name."""
     for export in table.exports:
         check_choice("row", export.row, rows, "export")
@@ -334,6 +356,11 @@ def _check_comparisons(table, rows, columns):
             check_choice("column", comparison.column, columns, f"claim {claim.name}")
     for curve in table.curves:
         check_choice("column", curve.column, columns, f"curve {curve.label}")
+        if curve.less and len(curve.less) != len(curve.rows):
+            raise UserError(
+                f"curve {curve.label}: {len(curve.less)} rows to subtract from {len(curve.rows)}; "
+                "give one for each"
+            )
         for label in (*curve.rows, *curve.less):
             check_choice("row", label, rows, f"curve {curve.label}")
         for label in curve.rows:

@@ -7,6 +7,8 @@ direction. `experiments.tables.judging.verdicts` says whether our numbers bear i
 import dataclasses
 from collections.abc import Sequence
 
+from official_bert.common.errors import UserError, check_choice
+
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 PARTLY = "reproduced in part"  # of a claim: all that was tested is, but not all was tested
@@ -36,9 +38,15 @@ class Comparison:
     margin: float = 0.0
     whole: str = ""
 
+    def __post_init__(self):
+        where = f"comparison of {self.better} and {self.worse}"
+        check_choice("kind", self.kind, (GREATER, AT_MOST, SHARE), where)
+        if (self.kind == SHARE) != bool(self.whole):
+            raise UserError(f"{where}: kind={SHARE} and the row `whole` go together")
+
     @property
     def rows(self) -> tuple[str, ...]:
-        return (self.better, self.worse, self.whole)[: 3 if self.whole else 2]
+        return (self.better, self.worse, *filter(None, [self.whole]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,58 +1,54 @@
 """The cost of every cell of a table before it runs: FLOPs, seconds and bytes."""
 
 import dataclasses
-import os
 from collections.abc import Callable
 
-from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning.plan import TablePlan
 from experiments.tables.planning.step_rate import measured_rate
-from experiments.tables.planning.work import START_SECONDS, Steps
-from experiments.tables.run.grid import Cell
+from experiments.tables.planning.steps import Steps, seconds, total_flops, usual_rate
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """The cost of one cell: FLOPs of its model, seconds of one worker, bytes that stay on disk.
+    """The cost of one cell.
 
-    `beside_flops` are of all that works beside the model, such as a teacher; `seconds` has both."""
+    Attributes:
+      flops: of its model.
+      beside_flops: of all that works beside the model, such as a teacher.
+      seconds: of one worker, for both.
+      bytes: that stay on disk.
+    """
 
-    flops: float = 0.0
-    seconds: float = 0.0
-    bytes: float = 0.0
-    beside_flops: float = 0.0
+    flops: float
+    beside_flops: float
+    seconds: float
+    bytes: float
 
 
-def estimate(plan, rate: float | None = None, say: Callable = print) -> dict[str, Estimate]:
-    """Return {cell: its Estimate} of a `TablePlan`.
+def estimate(plan: TablePlan, rate_of: Callable[[Steps], float] = usual_rate):
+    """Return {cell: its Estimate}.
 
     Args:
-      rate: FLOPs a second of every training; None: one step of every shape is timed on this
-        machine.
-      say: takes a line before each measurement.
+      rate_of: gives the FLOPs a second of some steps, as `usual_rate` or `measured`.
     """
     found = {}
     for cell in plan.cells:
-        work = plan.work.get(cell.name)
-        if work is None:  # no training
-            found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
-            continue
-        seconds = START_SECONDS
-        for steps in work.steps:
-            seconds += steps.seconds(rate or work.rate or _measured(steps, say))
-        found[cell.name] = Estimate(work.flops, seconds, work.bytes, work.beside_flops)
+        steps = plan.steps.get(cell.name, ())
+        time = seconds(steps, rate_of) if cell.name in plan.steps else cell.cost
+        beside = sum(one.beside_flops for one in steps)
+        found[cell.name] = Estimate(total_flops(steps), beside, time, cell.bytes)
     return found
 
 
-def _measured(steps: Steps, say: Callable) -> float:
-    return measured_rate(steps.bert, steps.length, steps.rows, say, steps.precision)
+def measured(say: Callable) -> Callable[[Steps], float]:
+    """Return a function for `estimate` that times one step of every shape on this machine.
 
+    Args:
+      say: takes a line before each timing.
+    """
 
-def _text_bytes(cell: Cell) -> float:
-    inputs = [*cell.config.get("inputs", ()), *cell.config.get("train", ())]
-    files = [path for path in inputs if os.path.isfile(path)]
-    text = sum(os.path.getsize(path) * (2.5 if path.endswith(".gz") else 1) for path in files)
-    # Records take about 16 bytes a token and pass, a token is about 4.5 characters.
-    passes = 1
-    if cell.kind == "records":
-        passes = cell.config["options"].get("dupe_factor", RecordOptions.dupe_factor)
-    return text * 3.5 * passes
+    def rate_of(steps):
+        shape = steps.bert, steps.length, steps.rows
+        return steps.rate or measured_rate(*shape, say, steps.precision)
+
+    return rate_of

@@ -1,14 +1,15 @@
 """The cells of a table's data: sentences, vocabulary, vectors, records, and a mixture of NLI files.
 
-sentences -> vocabulary -> records/NAME
-          -> vectors/KIND/SEED
+sentences/N -> vocabulary -> records/NAME
+            -> vectors/KIND/SEED
+nli
 """
 
 import dataclasses
 from pathlib import Path
 
 from data_prep.pretraining.record_options import RecordOptions
-from experiments.tables.planning import places
+from experiments.tables.planning import key_fields, places
 from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec
 from experiments.tables.run import nli_mixture
 from experiments.tables.run.grid import Cell
@@ -19,9 +20,12 @@ from experiments.training.start import initialization
 from official_bert.common.errors import UserError
 
 NLI = "nli"
+# Measured on the sample: compression of text, and bytes in records of a character and pass.
+_PACKED, _OF_RECORDS = 2.7, 2.3
+_OF_ENTRY, _OF_PAIR = 8.0, 150.0  # bytes of a vocabulary's entry and of an NLI pair
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class TableData:
     """The cells of a table's data, and what the cells of its runs need of them.
 
@@ -29,34 +33,46 @@ class TableData:
       cells: in the order of their making.
       vocab: the vocabulary's file, or a reference to it; "" where no text is read.
       vectors: {(variant, seed): name of the cell of its learnt vectors}.
-      nli_examples: numbers of training and dev examples of the mixture of NLI files.
+      examples: {cell of examples for fine-tuning: numbers for training and dev}.
     """
 
-    cells: list[Cell] = dataclasses.field(default_factory=list)
-    vocab: str = ""
-    vectors: dict[tuple[str, int], str] = dataclasses.field(default_factory=dict)
-    nli_examples: tuple[int, int] = (0, 0)
+    cells: list[Cell]
+    vocab: str
+    vectors: dict[tuple[str, int], str]
+    examples: dict[str, tuple[int, int]]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class _Sentences:
-    """The sentences of a corpus, by split ("train", "heldout").
+    """The sentences of a corpus, one a line.
 
     Attributes:
-      files: files of sentences, or references to them.
-      digests: of the texts; a split without text has none.
+      cells: that divide texts into sentences.
+      files: {"train" or "heldout": files, or references to them}.
+      digests: {split: digest of its texts}; a split without text has none.
+      sizes: {split: bytes of its text}.
     """
 
+    cells: list[Cell]
     files: dict[str, list[str]]
     digests: dict[str, str]
+    sizes: dict[str, float]
 
-    def learner(self, name: str, kind: str, fields: dict, **of_cell) -> Cell:
-        """Return a cell that learns from the sentences for training; `fields`: of its
-        configuration."""
+    def learner(self, name: str, kind: str, fields: dict, **estimates) -> Cell:
+        """Return a cell that learns from the sentences for training.
+
+        Args:
+          fields: of its configuration, beside its inputs.
+          estimates: `cost`, `bytes` and `round` of the `Cell`.
+
+        Raises:
+          UserError: there are none.
+        """
         if not self.files["train"]:
             raise UserError(f"{name}: all text of the corpus is held out; give some for training")
-        config, digest = {"inputs": self.files["train"], **fields}, {"text": self.digests["train"]}
-        return Cell(name, kind, config, ignored=("inputs",), fingerprints=digest, **of_cell)
+        paths = {"inputs": self.files["train"]}
+        files = key_fields.of_files(paths, {"text": self.digests["train"]})
+        return Cell(name, kind, {**paths, **fields}, **files, **estimates)
 
 
 def of_table(ablation: Ablation) -> TableData:
@@ -65,13 +81,20 @@ def of_table(ablation: Ablation) -> TableData:
     Raises:
       UserError: a text, the vocabulary or a file of the mixture is missing.
     """
-    data = TableData()
+    corpus, cells, vocab, vectors, examples = ablation.corpus, [], "", {}, {}
     if any(variant.pretrain or variant.learnt for variant in ablation.variants):
-        _add_text(data, ablation)
-    asked = (column.label for column in ablation.columns if _reads_mixture(column))
-    if (label := next(asked, None)) is not None:
-        _add_mixture(data, ablation, label)
-    return data
+        sentences = _sentences(corpus, ablation.data_dir)
+        vocab, learnt = _vocabulary(corpus, ablation.data_dir, sentences)
+        vectors = _vectors(ablation, sentences)
+        records = [_records(spec, corpus, vocab, sentences) for spec in ablation.records]
+        of_vectors = {cell.name: cell for cell in vectors.values()}
+        cells = [*sentences.cells, *learnt, *of_vectors.values(), *records]
+    folders = [column.finetune.data_dir for column in ablation.columns if column.finetune]
+    if ablation.nli_mixture and any(folder.startswith(f"@{NLI}//") for folder in folders):
+        mixture, examples[NLI] = _mixture(ablation.nli_mixture, ablation.data_dir)
+        cells.append(mixture)
+    names = {key: cell.name for key, cell in vectors.items()}
+    return TableData(cells, vocab, names, examples)
 
 
 def records_folder(name: str) -> str:
@@ -79,70 +102,83 @@ def records_folder(name: str) -> str:
     return f"@records/{name}//records"
 
 
-def _add_text(data: TableData, ablation: Ablation) -> None:
-    corpus, sentences = ablation.corpus, _sentences(data, ablation)
-    prints = sentences.digests
-    if corpus.vocab:
-        data.vocab = places.vocabulary(corpus.vocab, ablation.data_dir)
-        prints = prints | {"vocab": files_digest((data.vocab,))}
-    else:
-        data.vocab = "@vocabulary//vocab.txt"
-        fields = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
-        data.cells.append(sentences.learner("vocabulary", "vocab", fields, cost=10))
-    for variant in ablation.variants:
-        for seed in variant.seeds if variant.learnt else ():
-            source = initialization.of(FinetuneConfig(model=variant.checkpoint))
-            asked = variant.learnt, seed, corpus.do_lower_case
-            name, kind, options, cost = source.corpus_cell(*asked)
-            fields = {"options": options}
-            data.cells.append(sentences.learner(name, kind, fields, cost=cost, round=seed))
-            data.vectors[variant.name, seed] = name
-    for spec in ablation.records:
-        options = _record_options(spec, corpus)
-        config = {**sentences.files, "vocab": data.vocab, "options": options}
-        ignored = ("train", "heldout", *(("vocab",) if corpus.vocab else ()))
-        name = f"records/{spec.name}"
-        data.cells.append(Cell(name, "records", config, ignored, fingerprints=prints, cost=20))
-
-
-def _sentences(data: TableData, ablation: Ablation) -> _Sentences:
-    """Add the cells that divide texts into sentences, and return these."""
+def _sentences(corpus: Corpus, data_dir: str) -> _Sentences:
+    cells: list[Cell] = []
     files: dict[str, list[str]] = {"train": [], "heldout": []}
     digests: dict[str, list[str]] = {"train": [], "heldout": []}
-    for index, text in enumerate(ablation.corpus.texts):
-        texts = places.text_files(text.files, ablation.data_dir)
+    sizes = {"train": 0.0, "heldout": 0.0}
+    for index, text in enumerate(corpus.texts):
+        texts = places.text_files(text.files, data_dir)
         split = "heldout" if text.heldout else "train"
-        digest = files_digest(tuple(texts))
+        digest, size = files_digest(tuple(texts)), sum(map(_text_size, texts))
         digests[split].append(digest)
+        sizes[split] += size
         if text.layout == "sentences":
             files[split] += texts
             continue
         name = f"sentences/{index + 1}"
         config = {"inputs": texts, "layout": text.layout}
-        cost = sum(Path(file).stat().st_size for file in texts) / 4e6
-        read = {"ignored": ("inputs",), "fingerprints": {"text": digest}, "cost": cost}
-        data.cells.append(Cell(name, "sentences", config, **read))
+        read = key_fields.of_files({"inputs": texts}, {"text": digest})
+        seconds = sum(Path(file).stat().st_size for file in texts) / 4e6
+        cells.append(Cell(name, "sentences", config, **read, cost=seconds, bytes=size / _PACKED))
         files[split].append(f"@{name}//text/*.txt.gz")
-    return _Sentences(files, {split: " ".join(all_) for split, all_ in digests.items() if all_})
+    joined = {split: " ".join(some) for split, some in digests.items() if some}
+    return _Sentences(cells, files, joined, sizes)
 
 
-def _record_options(spec: RecordSpec, corpus: Corpus) -> dict:
-    """Return the `RecordOptions` of records, as far as they differ from the defaults."""
+def _text_size(path: str) -> float:
+    """Return the bytes of a file's text, estimated where the file is compressed."""
+    return Path(path).stat().st_size * (_PACKED if path.endswith((".gz", ".xz", ".bz2")) else 1)
+
+
+def _vocabulary(corpus: Corpus, data_dir: str, sentences: _Sentences) -> tuple[str, list[Cell]]:
+    """Return the vocabulary's file or a reference to it, and the cell that learns it, if any."""
+    if corpus.vocab:
+        return places.vocabulary(corpus.vocab, data_dir), []
+    fields = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
+    sizes = {"cost": 10, "bytes": _OF_ENTRY * corpus.vocab_size}
+    return "@vocabulary//vocab.txt", [sentences.learner("vocabulary", "vocab", fields, **sizes)]
+
+
+def _vectors(ablation: Ablation, sentences: _Sentences) -> dict[tuple[str, int], Cell]:
+    """Return {(variant, seed): the cell that learns its vectors}; variants may share one."""
+    found = {}
+    for variant in (variant for variant in ablation.variants if variant.learnt):
+        source = initialization.of(FinetuneConfig(model=variant.checkpoint))
+        for seed in variant.seeds:
+            asked = variant.learnt, seed, ablation.corpus.do_lower_case
+            name, kind, options, sizes = source.corpus_cell(*asked)
+            fields = {"options": options}
+            cell = sentences.learner(name, kind, fields, round=seed, **sizes)
+            found[variant.name, seed] = cell
+    return found
+
+
+def _records(spec: RecordSpec, corpus: Corpus, vocab: str, sentences: _Sentences) -> Cell:
     options = dataclasses.asdict(spec)
     options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
     del options["name"]
-    return changes_dict(RecordOptions(**options))
+    paths, digests = dict(sentences.files), sentences.digests
+    if corpus.vocab:
+        paths["vocab"] = vocab
+        digests = digests | {"vocab": files_digest((vocab,))}
+    # Options that have their defaults are left out.
+    fields = {"vocab": vocab, "options": changes_dict(RecordOptions(**options))}
+    size = sentences.sizes["train"] * spec.dupe_factor + sentences.sizes["heldout"]
+    return Cell(
+        f"records/{spec.name}",
+        "records",
+        {**sentences.files, **fields},
+        **key_fields.of_files(paths, digests),
+        cost=20,
+        bytes=_OF_RECORDS * size,
+    )
 
 
-def _reads_mixture(column) -> bool:
-    return bool(column.finetune) and column.finetune.data_dir.startswith(f"@{NLI}//")
-
-
-def _add_mixture(data: TableData, ablation: Ablation, column: str) -> None:
-    if not ablation.nli_mixture:
-        raise UserError(f"column {column}: it reads @{NLI}, and the table has no nli_mixture")
-    files = [str(places.inside(ablation.data_dir, path)) for path in ablation.nli_mixture]
-    digest = {"files": files_digest(tuple(files))}
-    config = {"mnli_dev": files[0], "others": files[1:]}
-    data.cells.append(Cell(NLI, "nli", config, tuple(config), fingerprints=digest, cost=2))
-    data.nli_examples = nli_mixture.counts(*files)
+def _mixture(paths: tuple[str, ...], data_dir: str) -> tuple[Cell, tuple[int, int]]:
+    """Return the cell of `Ablation.nli_mixture`, and its numbers of training and dev pairs."""
+    first, *others = (str(places.inside(data_dir, path)) for path in paths)
+    config = {"mnli_dev": first, "others": others}
+    read = key_fields.of_files(config, {"files": files_digest((first, *others))})
+    counts = nli_mixture.counts(first, *others)
+    return Cell(NLI, "nli", config, **read, cost=2, bytes=_OF_PAIR * sum(counts)), counts

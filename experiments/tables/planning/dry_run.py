@@ -2,17 +2,19 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from data_prep.jobs import commands
 from data_prep.tasks.batches import sample
 from experiments.tables.planning import cost, step_rate
-from experiments.tables.planning import plan as planning
+from experiments.tables.planning.plan import plan_table
+from experiments.tables.planning.steps import Steps, usual_rate
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
-from experiments.tables.run.grid import Grid
+from experiments.tables.run.grid import Grid, joined
 from experiments.tables.run.pool import FINISHED
-from experiments.training.folder.inputs import read_task
+from experiments.training.folder.inputs import forget_examples, read_task
 from experiments.training.settings.flops import RATE
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path
@@ -23,15 +25,44 @@ PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 @dataclasses.dataclass(frozen=True)
 class _Forecast:
-    """Cells, cost and baselines of a table before it is run."""
+    """A table before it is run.
 
-    cells: list[tuple[str, str, cost.Estimate]]  # (name, state, estimate)
-    differences: list[str]  # between the origins of finished cells
-    bounds: dict[str, tuple[float | None, float | None]]  # column label -> `_bounds`
+    Attributes:
+      cells: (name, state, estimate) of each.
+      differences: between the origins of finished cells, a line each.
+      bounds: {column label: (score of the trivial baseline, best possible score)}.
+    """
+
+    cells: list[tuple[str, str, cost.Estimate]]
+    differences: list[str]
+    bounds: dict[str, tuple[float | None, float | None]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rate:
+    """The FLOPs a second that a dry run reckons with.
+
+    Attributes:
+      of_steps: gives those of some `Steps`.
+      begins: the announcement of how they are found.
+      source: their origin, for the end of the report.
+    """
+
+    of_steps: Callable[[Steps], float]
+    begins: str
+    source: str
 
 
 def dry_run(
-    ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS, price=0.0
+    ablation,
+    workdir="",
+    *,
+    cells="",
+    measure=True,
+    share=0.0,
+    peak=PEAK_TFLOPS,
+    price=0.0,
+    workers=0,
 ):
     """Return the cells with estimated work, time and disk, and the trivial baselines, as text.
 
@@ -40,70 +71,72 @@ def dry_run(
       measure: time one step of every shape on this machine.
       share: of `peak` (TFLOP/s of another machine's device) that is assumed, in place of measuring.
       price: of an hour of a device, in any currency; 0 leaves it out.
+      workers: cells side by side; 0: as configured, or one a GPU, or one a core without GPUs.
     """
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
-    measure = measure and not share
-    steps = "times a training step of every shape on this machine" if measure else "trains nothing"
-    faster = "; --share=0.4 reckons with a GPU and measures nothing" if measure else ""
-    commands.say(
-        f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
-    )
-    workers = 0 if share else ablation.workers or default_workers()
-    if share:
-        rate, source = share * peak * 1e12, f"at {share:.0%} of {peak:g} TFLOP/s"
-    elif measure:
-        gpu = step_rate.gpu()
-        machine = f"this machine's {gpu.kind}" if gpu else "this machine"
-        rate, source = None, f"at the rate of a training step measured on {machine}"
-    else:
-        rate, source = RATE, f"at {readable_flops(RATE)} a second, which two cores reach"
+    rate = _rate(share, peak, measure)
+    commands.say(f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {rate.begins}")
+    workers = 0 if share else workers or ablation.workers or default_workers()
     found = _forecast(ablation, kept, rate)
     lines = [*_cell_lines(found.cells), "", _todo_line(found.cells, workers, price)]
-    lines.append(f"Times are estimates: {source}, plus a constant a run.")
+    lines.append(f"Times are estimates: {rate.source}, plus a constant a run.")
     lines += [f"The runs of this table differ: {line}." for line in found.differences]
     lines += ["", "Trivial baselines, which scores have to beat:"]
     lines += [_bounds_line(column.label, found.bounds) for column in ablation.columns]
     return "\n".join(lines)
 
 
-def _forecast(ablation, folder, rate) -> _Forecast:
+def _rate(share, peak, measure) -> _Rate:
+    if share:
+        rate = share * peak * 1e12
+        source = f"at {share:.0%} of {peak:g} TFLOP/s"
+        return _Rate(lambda steps: rate, "trains nothing", source)
+    if not measure:
+        source = f"at {_flops(RATE)} a second, which two cores reach"
+        return _Rate(usual_rate, "trains nothing", source)
+    gpu = step_rate.gpu_memory()
+    machine = f"this machine's {gpu.kind}" if gpu else "this machine"
+    begins = "times a training step of every shape on this machine; --share=0.4 reckons with a GPU "
+    begins += "and measures nothing"
+    source = f"at the rate of a training step measured on {machine} (LSTMs: as on two cores)"
+    return _Rate(cost.measured(commands.say), begins, source)
+
+
+def _forecast(ablation, folder, rate: _Rate) -> _Forecast:
     """Plan a table and estimate its cells; those that are finished are in `folder`."""
-    bounds = {}
-
-    def look(column, config):
-        bounds[column.label] = _bounds(column, config)
-
-    plan = planning.plan(ablation, look)
-    statuses = Grid(plan.cells, folder).statuses()
-    work = cost.estimate(plan, rate, commands.say)
-    cells = [(name, status.state, work[name]) for name, status in statuses.items()]
+    plan = plan_table(ablation)
+    bounds = {label: _bounds(ablation.column(label), c) for label, c in plan.configs.items()}
+    forget_examples()
+    grid = joined({"": Grid(plan.cells, folder)})  # each key once, as in the run
+    statuses, estimates = grid.statuses(), cost.estimate(plan, rate.of_steps)
+    cells = [(name, status.state, estimates[name]) for name, status in statuses.items()]
     return _Forecast(cells, origins.differences(statuses.values()), bounds)
 
 
 def _cell_lines(cells) -> list[str]:
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
-    for name, state, work in cells:
+    for name, state, one in cells:
         lines.append(
-            f"{name[:58]:<58} {state:<9} {readable_flops(work.flops):>12} "
-            f"{readable_seconds(work.seconds):>10} {readable_bytes(work.bytes):>9}"
+            f"{name[:58]:<58} {state:<9} {_flops(one.flops):>12} "
+            f"{_seconds(one.seconds):>10} {_bytes(one.bytes):>9}"
         )
-        if work.beside_flops:
-            lines.append(f"{'  beside it':<68} {readable_flops(work.beside_flops):>12}")
+        if one.beside_flops:
+            lines.append(f"{'  beside it':<68} {_flops(one.beside_flops):>12}")
     return lines
 
 
 def _todo_line(cells, workers, price) -> str:
     """Return the sum of the cells that are not finished; `workers` 0: they have one device."""
-    left = [work for _, state, work in cells if state != FINISHED]
-    names = ("flops", "seconds", "bytes")
-    flops, seconds, size = (sum(getattr(work, name) for work in left) for name in names)
-    time = f"{readable_seconds(seconds)} of one {'worker' if workers else 'device'}"
+    left = [estimate for _, state, estimate in cells if state != FINISHED]
+    seconds = sum(one.seconds for one in left)
+    time = f"{_seconds(seconds)} of one {'worker' if workers else 'device'}"
     if workers:
-        time += f", about {readable_seconds(seconds / workers)} with {workers} side by side"
-    told = f"{len(cells)} cells; still to do: {readable_flops(flops)}, {time}, "
-    told += f"{readable_bytes(size)} of disk"
-    paid = f"; {seconds / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
-    return told + paid if price else told
+        time += f", about {_seconds(seconds / workers)} with {workers} side by side"
+    work, disk = _flops(sum(one.flops for one in left)), _bytes(sum(one.bytes for one in left))
+    line = f"{len(cells)} cells; still to do: {work}, {time}, {disk} of disk"
+    if price:
+        line += f"; {seconds / 3600 * price:,.0f} at {price:g} an hour of a worker's device"
+    return line
 
 
 def _bounds_line(label, bounds) -> str:
@@ -123,26 +156,27 @@ def _bounds(column, config) -> tuple[float | None, float | None]:
     path = Path(config.data_dir, BEST)
     best = read_json(path) if path.is_file() else {}
     metric, scale = column.metric or next(iter(scores)), 100 if column.percent else 1
-    found = (known.get(metric) for known in (scores, best.get("dev", best)))
-    score, best = (None if value is None else scale * value for value in found)
-    return score, None if score is None else best
+    score, highest = scores.get(metric), best.get("dev", best).get(metric)
+    if score is None:
+        return None, None
+    return scale * score, None if highest is None else scale * highest
 
 
-def readable_flops(flops: float) -> str:
+def _flops(flops: float) -> str:
     for unit, size in (("EFLOP", 1e18), ("PFLOP", 1e15), ("TFLOP", 1e12)):
         if flops >= size:
             return f"{flops / size:,.1f} {unit}"
     return f"{flops / 1e9:,.1f} GFLOP"
 
 
-def readable_seconds(value: float) -> str:
+def _seconds(value: float) -> str:
     for unit, size in (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60)):
         if value >= 2 * size:
             return f"{value / size:,.1f} {unit}"
     return f"{value:.0f} s"
 
 
-def readable_bytes(value: float) -> str:
+def _bytes(value: float) -> str:
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if value >= size:
             return f"{value / size:,.1f} {unit}"

@@ -1,15 +1,15 @@
-"""The fine-tunings of a table: a cell for each, which columns that ask the same share."""
+"""The fine-tunings of a table, a cell for each; columns that ask the same share them."""
 
 import dataclasses
 import json
-from collections.abc import Callable
 from typing import Any
 
-from experiments.tables.planning import key_fields, places, repetitions, work
+from experiments.tables.planning import key_fields, places, repetitions, steps
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.planning.data_cells import TableData
 from experiments.tables.planning.pretrain_cells import PretrainCells
 from experiments.tables.planning.repetitions import PlannedRun
+from experiments.tables.planning.steps import Steps
 from experiments.tables.run.grid import Cell
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import read_task, task_digest
@@ -18,68 +18,83 @@ from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.options import replaced
 from experiments.training.start import initialization
 from experiments.training.start.initialization import ModelSource
+from official_bert.common.errors import UserError
+
+_RESULTS = 1e5  # bytes of results, metrics and scores
 
 
 @dataclasses.dataclass(frozen=True)
-class _Finetuning:
-    """One fine-tuning with all that it reads.
+class _Examples:
+    """The examples of a fine-tuning.
 
     Attributes:
-      config: FinetuneConfig with the paths of its data and its model.
-      source: its ModelSource.
-      bert: BertConfig of its model.
-      digest: of its examples; "" where another cell makes them.
-      examples: numbers of training and dev examples.
+      digest: "" where another cell makes them: its key counts.
+      train, dev: their numbers.
     """
 
-    config: FinetuneConfig
-    source: ModelSource
-    bert: Any
     digest: str
-    examples: tuple[int, int]
+    train: int
+    dev: int
 
 
 class FinetuneCells:
     """The fine-tunings of a table.
 
     Attributes:
-      work: {name of a cell: its Work}.
-      examples: {column: numbers of training and dev examples}.
-
-    Args:
-      look: called with each column whose data are there, and its FinetuneConfig.
+      steps: {name of a cell: its Steps}.
+      configs: {column: FinetuneConfig of its first run}.
+      examples: {column: numbers of training and dev examples of its first run}.
     """
 
-    def __init__(
-        self, ablation: Ablation, data: TableData, pretrained: PretrainCells, look: Callable
-    ):
-        self.work: dict[str, work.Work] = {}
+    def __init__(self, ablation: Ablation, data: TableData, pretrained: PretrainCells):
+        self.steps: dict[str, list[Steps]] = {}
+        self.configs: dict[str, FinetuneConfig] = {}
         self.examples: dict[str, tuple[int, int]] = {}
         self._ablation, self._data, self._pretrained = ablation, data, pretrained
-        self._look = look
-        self._cells: dict[str, Cell] = {}  # by configuration and data
+        self._cells: dict[str, Cell] = {}  # by configuration and digests
 
-    def runs(self, row: Row, column: Column) -> list[tuple[Cell, PlannedRun]]:
-        """Return the fine-tunings of a row in a column."""
+    @property
+    def cells(self) -> list[Cell]:
+        return [*self._cells.values()]
+
+    def runs(self, row: Row, column: Column) -> list[PlannedRun]:
+        """Return the fine-tunings of a row in a column.
+
+        Raises:
+          UserError: data are missing, or the column's folds cannot be scored.
+        """
         variant = self._ablation.variant(row.variant)
         config = self._config(row, column, variant)
         source = initialization.of(config)
-        bert = variant.pretrain.bert_config if variant.pretrain else places.shape_of(config.model)
+        bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
         models = self._pretrained.models(variant, row.snapshot)
         # A checkpoint is the same for all seeds of a table's pre-trainings.
         seeds = variant.seeds if variant.pretrain or source.has_seeds else (0,)
-        found = []
+        runs = []
         for repetition in repetitions.of_column(column, seeds, source):
             seed = repetition.pretrain_seed
-            changed = repetitions.changed(config, column, repetition)
-            digest, examples = self._read(column, changed)
-            changed = self._begun(changed, source, variant, seed, models.get(seed, ""))
-            finetuning = _Finetuning(changed, source, bert, digest, examples)
+            tuning = repetitions.changed(config, column, repetition)
+            examples = self._examples(tuning, column)
+            tuning = self._with_start(tuning, source, variant, seed, models.get(seed, ""))
+            trained = steps.of_finetuning(tuning, source, bert, examples.train, examples.dev)
             name = repetitions.name(row, column, repetition)
-            cell = self._cell(finetuning, name, column.label, seed)
-            seeds_of_run = seed, repetition.seed, repetition.setting
-            found.append((cell, PlannedRun(cell.name, *seeds_of_run)))
-        return found
+            affinity = f"finetune {column.label} {bert} {config.bilstm} {config.features}"
+            model = 4 * bert.num_parameters if config.save_model and bert else 0
+            cell = Cell(
+                name,
+                "finetune",
+                changes_dict(tuning),
+                **key_fields.of_config(tuning, keep="save_model", data=examples.digest),
+                cost=steps.seconds(trained),
+                bytes=model + _RESULTS,
+                scored=True,
+                affinity=affinity,
+                round=seed,
+            )
+            cell = self._shared(cell, tuning.save_model)
+            self.steps[cell.name] = trained
+            runs.append(PlannedRun(cell.name, seed, repetition.seed, repetition.setting))
+        return runs
 
     def _config(self, row: Row, column: Column, variant: Variant) -> FinetuneConfig:
         """Return a row's FinetuneConfig in a column, but for what differs between its runs."""
@@ -93,14 +108,14 @@ class FinetuneCells:
             save_model=(row.label, column.label) in exports,
         )
 
-    def _begun(
+    def _with_start(
         self, config: FinetuneConfig, source: ModelSource, variant: Variant, seed: int, model: str
     ) -> FinetuneConfig:
-        """Return a FinetuneConfig with the start that a variant gives it.
+        """Return a FinetuneConfig with the model, the vectors or the random weights of a variant.
 
         Args:
           seed: of the pre-training.
-          model: folder of the pre-trained model, if there is one.
+          model: folder of the pre-trained model, "" where there is none.
         """
         if variant.learnt:
             vectors = self._data.vectors[variant.name, seed]
@@ -115,42 +130,34 @@ class FinetuneCells:
             )
         return source.given(config, {"model": model}) if model else config
 
-    def _read(self, column: Column, config: FinetuneConfig) -> tuple[str, tuple[int, int]]:
-        """Return (digest of a column's examples, their numbers in training and dev)."""
-        if config.data_dir.startswith("@"):  # its cell's key is in the keys of those that read it
-            digest, (train, dev) = "", self._data.nli_examples
-        else:
+    def _examples(self, config: FinetuneConfig, column: Column) -> _Examples:
+        cell = config.data_dir.removeprefix("@").partition("//")[0]
+        if not config.data_dir.startswith("@"):
             digest, train, dev = task_digest(config)
-            if column.label not in self.examples:
-                if column.folds:
-                    example_scores.check_folds(read_task(config)[0], column.metric)
-                self._look(column, config)
+        elif cell in self._data.examples:
+            digest, (train, dev) = "", self._data.examples[cell]
+        else:
+            raise UserError(
+                f"column {column.label}: data_dir={config.data_dir}, and the table makes no {cell} "
+                "(nli is made of nli_mixture)"
+            )
         limits = config.max_train_examples or train, config.max_dev_examples or dev
-        self.examples[column.label] = min(train, limits[0]), min(dev, limits[1])
-        return digest, self.examples[column.label]
+        found = _Examples(digest, min(train, limits[0]), min(dev, limits[1]))
+        if column.label not in self.configs:
+            if column.folds:
+                example_scores.check_folds(read_task(config)[0], column.metric)
+            self.configs[column.label] = config
+            self.examples[column.label] = found.train, found.dev
+        return found
 
-    def _cell(self, finetuning: _Finetuning, name: str, column: str, seed: int) -> Cell:
-        """Return the cell of a fine-tuning: another column's, where that one runs the same."""
-        config, bert = finetuning.config, finetuning.bert
-        files = key_fields.fingerprints(config)
-        prints = files | {"data": finetuning.digest}
-        question = changes_dict(config) | {"save_model": None}, prints
-        same = json.dumps(question, sort_keys=True)
+    def _shared(self, cell: Cell, saves_model: bool) -> Cell:
+        """Return the cell of a fine-tuning: another column's, where that one runs the same.
+
+        A run that keeps its model takes the place of one that keeps none."""
+        question: dict[str, Any] = {**cell.config, "save_model": None}
+        same = json.dumps([question, cell.fingerprints], sort_keys=True)
         known = self._cells.get(same)
-        if known and not config.save_model:
+        if known and not saves_model:
             return known
-        name = known.name if known else name
-        examples = finetuning.examples
-        self.work[name] = work.of_finetuning(config, finetuning.source, bert, examples)
-        self._cells[same] = Cell(
-            name,
-            "finetune",
-            changes_dict(config),
-            ignored=(*key_fields.ignored(config, keep="save_model"), "data_dir", *files),
-            fingerprints=prints,
-            cost=self.work[name].usual_seconds,
-            scored=True,
-            affinity=f"finetune {column} {bert} {config.bilstm} {config.features}",
-            round=seed,
-        )
+        self._cells[same] = dataclasses.replace(cell, name=known.name) if known else cell
         return self._cells[same]

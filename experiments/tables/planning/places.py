@@ -7,7 +7,6 @@ from pathlib import Path
 from data_prep.corpus.input_files import expand_inputs
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
-from official_bert.config import BertConfig, named_config
 
 _SAMPLE = "sample"  # "sample:NAME": of the data that the package brings
 
@@ -86,9 +85,15 @@ def earlier_model(name: str) -> str:
     return str(found)
 
 
-def shape_of(checkpoint: str) -> BertConfig:
-    """Return the shape of a checkpoint, as far as it is needed to estimate costs."""
-    path = embedded.find(checkpoint) / "bert_config.json"
-    if path.is_file():
-        return BertConfig.from_json_file(path)
-    return named_config("large" if "large" in checkpoint.lower() else "base")
+def lacks(model: str) -> str:
+    """Return why the model of an optional variant is not at hand, "" where it is."""
+    try:
+        folder = checkpoint(model)
+    except UserError as error:
+        return str(error)
+    return "" if is_there(folder) else f"{folder} is missing"
+
+
+def is_there(path: str) -> bool:
+    """Return whether a path exists, names a model of the package, or is made by another cell."""
+    return path.startswith("@") or embedded.find(path).exists()

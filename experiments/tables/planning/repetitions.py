@@ -11,13 +11,19 @@ from experiments.training.settings.options import replaced
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
-    """The cell, seeds and setting of a score of the table; folds of one score share the last
-    three."""
+    """A run that a score of the table comes from; the folds of one score share seeds and setting.
+
+    Attributes:
+      cell: its name.
+      pretrain_seed: of the pre-trained model.
+      finetune_seed: of `Column.seeds`; 0 where nothing is fine-tuned.
+      setting: index in `Column.search`.
+    """
 
     cell: str
     pretrain_seed: int
-    finetune_seed: int
-    setting: int = 0  # index in Column.search
+    finetune_seed: int = 0
+    setting: int = 0
 
 
 class Repetition(NamedTuple):
@@ -30,14 +36,21 @@ class Repetition(NamedTuple):
 
 
 def of_column(column: Column, pretrain_seeds: tuple[int, ...], source) -> list[Repetition]:
-    """Return the fine-tunings of a row; a `ModelSource` that repeats nothing has one seed."""
-    seeds = column.seeds[: None if source.repeats else 1]
+    """Return the fine-tunings of a row in a column.
+
+    Args:
+      source: ModelSource of the row; where its runs do not differ with the seed there is one.
+    """
+    seeds = column.seeds if source.repeats else column.seeds[:1]
     settings, folds = range(max(1, len(column.search))), range(1, max(1, column.folds) + 1)
-    return [*map(Repetition._make, itertools.product(pretrain_seeds, seeds, settings, folds))]
+    found = itertools.product(pretrain_seeds, seeds, settings, folds)
+    return [Repetition(*one) for one in found]
 
 
 def changed(config: FinetuneConfig, column: Column, repetition: Repetition) -> FinetuneConfig:
-    """Return a row's FinetuneConfig in a column with the seed, setting and fold of a repetition."""
+    """Return a row's FinetuneConfig in a column with the seed, setting and fold of a repetition.
+
+    A setting of `Column.search` replaces the row's own."""
     fields = {"seed": 1000 * repetition.pretrain_seed + repetition.seed}
     if column.search:
         fields |= column.search[repetition.setting]

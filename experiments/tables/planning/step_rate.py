@@ -1,7 +1,6 @@
 """The rate of a training step on this machine, from timed steps."""
 
 import dataclasses
-import functools
 import itertools
 import timeit
 from collections.abc import Callable
@@ -19,7 +18,10 @@ SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"
          "attention_probs_dropout_prob")  # fmt: skip
 
 
-def gpu():
+_rates: dict[tuple, float] = {}  # of the shapes that were timed
+
+
+def gpu_memory():
     """Return the `device_choices.Memory` of the GPU that JAX computes on; None elsewhere."""
     from experiments.training.step.backend import strategies
 
@@ -31,21 +33,30 @@ def measured_rate(
 ) -> float:
     """Return FLOPs a second of training this shape on this machine; shapes are timed once.
 
-    `say` takes a line before the timing. On a GPU with JAX whole training steps are timed, several
-    in one compiled call, in the `precision`. On a CPU a step of too many FLOPs is timed in float32
-    with a smaller batch, then with fewer layers: the rate of a large matrix product does not depend
-    on the number of products.
+    On a GPU with JAX whole training steps are timed, several in one compiled call. On a CPU a step
+    of too many FLOPs is timed with a smaller batch, then with fewer layers: the rate of a large
+    matrix product does not depend on the number of products.
+
+    Args:
+      length: tokens a row.
+      batch: rows.
+      say: takes a line before the timing.
+      precision: on a GPU; a CPU's step is timed in float32.
     """
     # The sizes alone count: other models of these sizes are as fast as BERT.
     sizes = {name: getattr(bert, name) for name in SIZES}
-    if memory := gpu():
-        return _on_gpu(BertConfig(**sizes), length, batch, precision, memory, say)
-    # A row of the vocabulary costs memory, not time: the table is looked up.
-    sizes["vocab_size"] = min(bert.vocab_size, 1000)
-    return _on_cpu(BertConfig(**sizes), length, batch, say)
+    memory = gpu_memory()
+    if not memory:
+        # A row of the vocabulary costs memory, not time: the table is looked up.
+        sizes["vocab_size"] = min(bert.vocab_size, 1000)
+    sized = BertConfig(**sizes)
+    shape = sized, length, batch, precision if memory else "float32"
+    if shape not in _rates:
+        timed = _on_gpu(*shape, memory, say) if memory else _on_cpu(*shape[:3], say)
+        _rates[shape] = timed
+    return _rates[shape]
 
 
-@functools.cache
 def _on_gpu(bert, length, batch, precision, memory, say) -> float:
     from experiments.training.step import device_choices
 
@@ -84,7 +95,6 @@ def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
     )
 
 
-@functools.cache
 def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
     import_tensorflow()
     import keras
@@ -94,10 +104,13 @@ def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
 
     layers, width = bert.num_hidden_layers, bert.hidden_size
     say(f"  times a step: {layers} deep, {width} wide, {batch} rows of {length} tokens")
-    while batch > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
-        batch = max(1, batch // 2)
-    while bert.num_hidden_layers > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
-        bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
+    while 3 * bert.encoder_flops(batch, length) > _BUDGET:
+        if batch > 1:
+            batch //= 2
+        elif bert.num_hidden_layers > 1:
+            bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
+        else:
+            break
     model = BertPretrainer(bert)
     # TensorFlow without XLA, as in training; JAX needs XLA.
     model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")

@@ -186,7 +186,7 @@ def _settings(ablation: Ablation, variant) -> dict[str, Any]:
 
 
 def _column(column: Column, plan, made) -> results.ColumnResult:
-    train, dev = plan.data.get(column.label, (0, 0))
+    train, dev = plan.examples.get(column.label, (0, 0))
     for (_, label), planned in plan.runs.items():
         result = made.get(planned[0].cell)
         if label == column.label and isinstance(result, FinetuningResults):

@@ -52,7 +52,9 @@ class Cell:
       ignored: top-level fields of `config` that are not in the key (paths, devices); cells that
         they refer to still are.
       fingerprints: digests of what the cell reads from outside the grid.
+      reads: paths of what it reads from outside the grid, which no output may replace.
       cost: estimated seconds, for the order and for `--dry_run`.
+      bytes: estimated size of what it leaves on disk, for `--dry_run`.
       affinity: cells with the same one share compiled steps; a worker prefers them in a row.
       scored: whether archives keep its result and the scores of its examples.
       round: pre-training seed; cells of a lower one begin first, so that a table that is stopped is
@@ -64,7 +66,9 @@ class Cell:
     config: dict[str, Any]
     ignored: tuple[str, ...] = ()
     fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
+    reads: tuple[str, ...] = ()
     cost: float = 1.0
+    bytes: float = 1e5
     affinity: str = ""
     scored: bool = False
     round: int = 0

@@ -37,8 +37,7 @@ def mix(mnli_dev: str, others: list[str], output: str | Path, own: bool = False)
 @functools.lru_cache(maxsize=8)
 def counts(mnli_dev: str, *others: str) -> tuple[int, int]:
     """Return the numbers of training and dev pairs that `mix` will write."""
-    train, dev = divided(mnli_dev, others)
-    return len(train), len(dev)
+    return tuple(map(len, divided(mnli_dev, others)))
 
 
 def divided(mnli_dev: str, others) -> tuple[Pairs, Pairs]:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import glob
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
-from official_bert.config import BertConfig
+from official_bert.config import BertConfig, named_config
 from official_bert.objectives import objective
 from official_bert.tokenization import load_tokenizer
 
@@ -170,8 +171,27 @@ class BertSource(initialization.ModelSource):
         rates = dict.fromkeys(names, config.dropout)
         return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
 
+    def planned_bert(self, config):
+        return sizes_of(config.model) if config.model else config.bert_config
+
     def planned_flops(self, config, bert, train_examples, dev_examples):
         return flops.finetune_flops(config, bert, train_examples, dev_examples)
+
+
+def sizes_of(model: str) -> BertConfig:
+    """Return the sizes of a model by its folder or name, to estimate costs.
+
+    A preset of KerasHub is not opened: its name tells base from large."""
+    try:
+        found = _peek(model, _state(model))
+    except UserError:  # the run itself will say so
+        found = None
+    return found[0] if found else named_config("large" if "large" in model.lower() else "base")
+
+
+@functools.lru_cache(maxsize=32)
+def _peek(model, _state):
+    return resolve.peek(model)
 
 
 def _initial_weights(config):

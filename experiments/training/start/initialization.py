@@ -57,7 +57,7 @@ class ModelSource:
         Args:
           learnt: `Variant.learnt`.
 
-        Returns: (name, kind of cell, its options, estimated seconds).
+        Returns: (name, kind of cell, its options, estimated {"cost": seconds, "bytes": on disk}).
         """
         raise NotImplementedError
 
@@ -92,9 +92,15 @@ class ModelSource:
         """Run a whole fine-tuning (`runs.finetune`); `step_by_step` runs one with a `Trainer`."""
         return step_by_step(self, config, folder, progress, task, examples)
 
+    def planned_bert(self, config):
+        """Return the sizes of the model that a FinetuneConfig starts from, to estimate costs.
+
+        Returns: BertConfig, or this kind's configuration; None of models without one.
+        """
+        return None
+
     def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:
-        """Count the FLOPs of a planned fine-tuning; `bert`: the BertConfig, or this kind's
-        configuration."""
+        """Count the FLOPs of a planned fine-tuning; `bert`: of `planned_bert`."""
         raise NotImplementedError
 
 

@@ -12,12 +12,11 @@ from experiments.beyond.distil.distillation import taught
 from experiments.beyond.distil.teachers import Teacher
 from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text, Variant
 from experiments.tables.planning.cost import estimate
-from experiments.tables.planning.plan import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Grid
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.pretraining import heldout, pretrain_run
 from experiments.training.settings.config import FinetuneConfig, Phase
-from experiments.training.settings.flops import RATE
 from experiments.training.settings.options import replaced
 from experiments.training.start import finetuning_preflight, preflight
 from experiments.training.step import evaluation
@@ -179,7 +178,7 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
         )  # fmt: skip
 
     def key(*arguments):
-        return Grid(plan(table(*arguments)).cells, tmp_path).key("pretrain/student/1")
+        return Grid(plan_table(table(*arguments)).cells, tmp_path).key("pretrain/student/1")
 
     copied = tmp_path / "copy"
     shutil.copytree(teacher, copied)
@@ -188,9 +187,9 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
         file.write("\n")
     assert key(teacher) != key(str(copied))
     assert key("@bert") == key("@bert") != key("@bert", 2e-2)
-    found = plan(table("@bert"))
-    estimates = estimate(found, RATE)
+    found = plan_table(table("@bert"))
+    estimates = estimate(found)
     works = [estimates[f"pretrain/{name}/1"].beside_flops for name in ("bert", "student")]
     assert works[0] == 0 < works[1]
     with pytest.raises(UserError, match="teacher @nobody: no variant nobody with seed 1"):
-        plan(table("@nobody"))
+        plan_table(table("@nobody"))

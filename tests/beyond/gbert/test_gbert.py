@@ -14,7 +14,7 @@ from experiments import ablate, finetune
 from experiments.beyond.gbert import baselines, made_patients, recipe
 from experiments.beyond.gbert import start as gbert
 from experiments.beyond.gbert.task import Patient, begins_unseen, set_scores
-from experiments.tables.planning.plan import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.training.finetuning.one_shot_models import take_steps
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import finetuning_preflight
@@ -341,11 +341,11 @@ def test_a_baseline_runs_without_steps(config, tmp_path, name):
 
 def test_a_table_of_eight_rows(patients):
     table = load_config("gbert:smoke", {"data_dir": str(patients[0].parent)})
-    made = plan(table)
+    made = plan_table(table)
     assert sorted(cell.config["model"] for cell in made.cells) == sorted(
         [*gbert.NAMES, *recipe._BASELINES.values()]
     )
     assert [len(claim.comparisons) for claim in table.claims] == [3, 3, 3, 1, 1, 1]
-    runs = plan(load_config("gbert:cpu", {"data_dir": str(patients[0].parent)})).runs
+    runs = plan_table(load_config("gbert:cpu", {"data_dir": str(patients[0].parent)})).runs
     assert {len(some) for (row, _), some in runs.items() if row in recipe._LABELS} == {3}
     assert {len(some) for (row, _), some in runs.items() if row in recipe._BASELINES} == {1}

@@ -6,7 +6,7 @@ import pytest
 import tiny_runs
 
 from experiments import evaluate, finetune, predict
-from experiments.tables.planning.plan import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
 from experiments.training.start import finetuning_preflight, initial_state
@@ -109,7 +109,7 @@ def test_decoders_are_for_this_task(tmp_path):
 def test_the_tables(pairs, scale, folder, rows):
     if folder != pairs.name:
         pairs.with_name(folder).symlink_to(pairs)
-    made = plan(load_config(f"seq2seq:{scale}", {"data_dir": str(pairs.parent)}))
+    made = plan_table(load_config(f"seq2seq:{scale}", {"data_dir": str(pairs.parent)}))
     assert len(made.cells) == {"verses": 28, "questions": 30}[folder]
     assert {len(runs) for runs in made.runs.values()} == {1, 2}, "baselines run once"
     models = {(cell.config.get("decoder"), cell.config.get("model")) for cell in made.cells}

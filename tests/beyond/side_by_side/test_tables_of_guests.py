@@ -8,20 +8,22 @@ from experiments.beyond.elmo import recipe as elmo
 from experiments.beyond.side_by_side import compared
 from experiments.configs import scales, table7
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import cost, plan, work
+from experiments.tables.planning import cost
+from experiments.tables.planning.plan import files_read, plan_table
+from experiments.tables.planning.steps import of_pretraining, total_flops
 from experiments.tables.reporting import assemble, paper
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_files import load_config
-from experiments.training.settings.flops import LSTM_RATE, RATE
+from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import initialization
 
 
 def test_the_family_at_equal_compute():
     ablation = load_config("family:smoke")
-    made = plan.plan(ablation)
+    made = plan_table(ablation)
     flops = {
-        v.name: work.of_pretraining(v.pretrain).flops
+        v.name: total_flops(of_pretraining(v.pretrain))
         for v in ablation.variants
         if not v.random_init
     }
@@ -40,7 +42,7 @@ def test_the_family_at_equal_compute():
 def test_a_row_whose_checkpoint_may_be_missing_is_left_out_by_name(data_dir, tmp_path):
     checkpoints = {"variants.0.checkpoint": "tiny-wikipedia", "variants.1.checkpoint": "none"}
     table = load_config("table7:cpu", {"data_dir": str(data_dir), **checkpoints})
-    made = plan.plan(table)
+    made = plan_table(table)
     assert made.left_out == {"ELMo": "left out, none is missing"}
     assert not [row for row, _ in made.runs if row == "ELMo"] and len(made.runs) == 7
     results = assemble.assemble(table, made, Grid(made.cells, tmp_path))
@@ -63,7 +65,7 @@ def test_table_7_has_a_row_of_elmo(monkeypatch, tmp_path):
 def test_what_table_1_compares_bert_with_has_its_compute():
     ablation = load_config("table1:smoke")
     trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
-    flops = {name: work.of_pretraining(config).flops for name, config in trained.items()}
+    flops = {name: total_flops(of_pretraining(config)) for name, config in trained.items()}
     assert all(abs(one / flops["tiny"] - 1) < 0.02 for one in flops.values())
     assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} == set(flops)
     bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
@@ -78,7 +80,7 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     column = dataclasses.replace(scale.columns["SST-2"], label="spam", seeds=(1, 2))
     empty = ablation_parts.Ablation("table1", "T", "smoke", columns=(column,))
     empty = dataclasses.replace(empty, data_dir=str(tmp_path))
-    made = plan.plan(compared.with_compared(empty, scale, (1, 2, 3)))
+    made = plan_table(compared.with_compared(empty, scale, (1, 2, 3)))
     runs = {row: [(r.pretrain_seed, r.finetune_seed) for r in made.runs[row, "spam"]]
             for row, _ in made.runs}  # fmt: skip
     learnt = [f"vectors/{kind}/{seed}" for kind in ("skip_gram", "cbow") for seed in (1, 2, 3)]
@@ -93,14 +95,14 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
         *("bilstm_attention", f"@pretrain/{compared.STATES}/1//model", ""),
     ]
     vectors = tmp_path / compared.VECTORS
-    assert str(vectors) in plan.files_read(made)
+    assert str(vectors) in files_read(made)
     vectors.unlink()  # the same table, of which the plan leaves two rows out
     same = compared.with_compared(empty, scale, (1, 2, 3))
     assert [row.label for row in same.rows] == [row for row, _ in made.runs]
     why = f"left out, {vectors} is missing"
-    assert plan.plan(same).left_out == {compared.READ: why, compared.AVERAGE: why}
+    assert plan_table(same).left_out == {compared.READ: why, compared.AVERAGE: why}
     (tmp_path / compared.VECTORS).write_text("the 1 2\nof 3 4\n")
-    estimates = cost.estimate(made, RATE)
+    estimates = cost.estimate(made)
     one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
     assert abs(one.flops / other.flops - 1) < 0.02
     rows = compared.AVERAGE, compared.READ, compared.STATES

@@ -13,7 +13,7 @@ from experiments.beyond.video import baselines, made_videos
 from experiments.beyond.video import model as pretrainer
 from experiments.beyond.video import start as video
 from experiments.beyond.video.task import Segment
-from experiments.tables.planning.plan import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.training.finetuning import example_scores
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.options import replaced
@@ -252,9 +252,9 @@ def test_baselines_by_hand(tmp_path, counts):
 
 def test_a_table_of_seven_rows(videos):
     table = load_config("video:smoke", {"data_dir": str(videos[0].parent)})
-    made = plan(table)
+    made = plan_table(table)
     models = sorted(cell.config["model"] for cell in made.cells)
     assert models == sorted([*video.NAMES, "videobert", "video-counts", "video-features"])
     assert [len(claim.comparisons) for claim in table.claims] == [2] * 4
-    whole = plan(load_config("video:cpu", {"data_dir": str(videos[0].parent)}))
+    whole = plan_table(load_config("video:cpu", {"data_dir": str(videos[0].parent)}))
     assert {len(runs) for runs in whole.runs.values()} == {1, 3} and len(whole.cells) == 17

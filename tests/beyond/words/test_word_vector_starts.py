@@ -7,7 +7,7 @@ from data_prep.tasks import get_task
 from experiments import finetune
 from experiments.beyond.words import start as word_vectors
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
-from experiments.tables.planning.plan import plan
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.cells import run_cell
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig
@@ -84,7 +84,7 @@ def test_a_cell_knows_its_vectors(files, tmp_path):
     )  # fmt: skip
 
     def keys(table):
-        grid = Grid(plan(table).cells, tmp_path / "work")
+        grid = Grid(plan_table(table).cells, tmp_path / "work")
         return [grid.key(name) for name in grid.cells]
 
     def changed(path):

@@ -5,16 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from data_prep.tasks import class_of
 from experiments import ablate
 from experiments.configs import table5
-from experiments.tables.planning import cost, dry_run, plan, step_rate, work
+from experiments.tables.planning import cost, dry_run, step_rate, steps
 from experiments.tables.planning.ablation import RecordSpec
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Cell
 from experiments.training.settings import flops
-from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
+from experiments.training.settings.config import Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import to_dict
-from experiments.training.settings.flops import RATE
 from experiments.training.step.device_choices import Memory
 from official_bert.common.errors import UserError
 
@@ -37,9 +38,9 @@ def test_a_dry_run_says_whether_its_times_are_measured(tmp_path, monkeypatch):
     assumed = ablate.dry_run(ablation, tmp_path, measure=False)
     assert "at 30.0 GFLOP a second, which two cores reach" in assumed and "measured" not in assumed
     monkeypatch.setattr(cost, "measured_rate", lambda *_: 1e9)
-    monkeypatch.setattr(step_rate, "gpu", lambda: None)
+    monkeypatch.setattr(step_rate, "gpu_memory", lambda: None)
     timed = ablate.dry_run(ablation, tmp_path)
-    assert "at the rate of a training step measured on this machine, plus" in timed
+    assert "at the rate of a training step measured on this machine (LSTMs: as on" in timed
 
 
 def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, capsys):
@@ -49,7 +50,7 @@ def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, ca
     ablation = load_config("table5:smoke")
     whole = ablate.dry_run(ablation, measure=False)
     assert "28 cells; still to do" in whole and "trains nothing" in capsys.readouterr().err
-    monkeypatch.setattr(plan, "plan", read)
+    monkeypatch.setattr(dry_run, "plan_table", read)
     with pytest.raises(UserError, match=r"^dry run of table5:smoke: .* times a .*--share=0.4"):
         ablate.dry_run(ablation)
 
@@ -58,25 +59,25 @@ def test_dry_run_at_a_share_of_a_peak(tmp_path):
     ablation = load_config("table5:smoke")
     text = ablate.dry_run(ablation, tmp_path, share=0.2, peak=0.5)
     assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
-    made = plan.plan(ablation)
-    one = cost.estimate(made, 1e11)["pretrain/BERT/1"]
-    assert one.seconds == pytest.approx(work.START_SECONDS + one.flops / 1e11)
-    assert f"{dry_run.readable_seconds(one.seconds):>10}" in text
+    made = plan_table(ablation)
+    one = cost.estimate(made, lambda steps: 1e11)["pretrain/BERT/1"]
+    assert one.seconds == pytest.approx(steps.START_SECONDS + one.flops / 1e11)
+    assert f"{dry_run._seconds(one.seconds):>10}" in text
 
 
 def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
     monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch, *_: 1e9 * batch)
     ablation = load_config("table5:quickstart")
-    found = cost.estimate(plan.plan(ablation))
+    found = cost.estimate(plan_table(ablation), cost.measured(print))
     tuned = found["finetune/SNLI/BERT/1-1"]
-    assert tuned.seconds == pytest.approx(work.START_SECONDS + tuned.flops / 32e9)
-    pretrain, expected, whole = ablation.variant("BERT").pretrain, work.START_SECONDS, 0.0
+    assert tuned.seconds == pytest.approx(steps.START_SECONDS + tuned.flops / 32e9)
+    pretrain, expected, whole = ablation.variant("BERT").pretrain, steps.START_SECONDS, 0.0
     records = {spec.name: spec for spec in ablation.records}
     for phase in pretrain.phases:
         one_phase = dataclasses.replace(pretrain, phases=(phase,))
-        of_phase = work.of_pretraining(one_phase, records).flops
-        whole += of_phase
-        expected += of_phase / 1e9 / (phase.train_batch_size or 32)
+        [of_phase] = steps.of_pretraining(one_phase, records)
+        whole += of_phase.flops
+        expected += of_phase.flops / 1e9 / (phase.train_batch_size or 32)
     assert len({phase.train_batch_size for phase in pretrain.phases}) == 2
     assert found["pretrain/BERT/1"].seconds == pytest.approx(expected)
     assert found["pretrain/BERT/1"].flops == pytest.approx(whole)
@@ -84,7 +85,7 @@ def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
 
 def test_a_run_that_goes_on_from_a_trunk_costs_the_steps_behind_it():
     ablation = load_config("series:smoke")
-    found = cost.estimate(plan.plan(ablation), RATE)
+    found = cost.estimate(plan_table(ablation))
     names = ("trunk of 8M", "8M", "trunk of 33M", "33M")
     counted = [found[f"pretrain/BERT, {name}/1"].flops for name in names]
     steps = [23, 30 - 23, 90 - 23, 120 - 90]
@@ -97,7 +98,7 @@ def test_snapshots_of_the_whole_run_may_stand_beyond_a_phase():
     made = dataclasses.replace(first.pretrain, snapshots=(first.pretrain.num_train_steps,))
     kept = (dataclasses.replace(first, pretrain=made), *others)
     tables = (ablation, dataclasses.replace(ablation, variants=kept))
-    one, other = (cost.estimate(plan.plan(table), RATE) for table in tables)
+    one, other = (cost.estimate(plan_table(table)) for table in tables)
     assert one["pretrain/BERT/1"] == other["pretrain/BERT/1"]
 
 
@@ -127,14 +128,14 @@ def test_on_a_gpu_a_dry_run_goes_by_whole_steps_of_it(monkeypatch):
         return 25e-3 * batch * length / 16_384 * (1.2 if length == 512 else 1)
 
     gpu = Memory("GPU of 80 GB", 60 * 2**30, (64,))
-    monkeypatch.setattr(step_rate, "gpu", lambda: gpu)
+    monkeypatch.setattr(step_rate, "gpu_memory", lambda: gpu)
     monkeypatch.setattr(step_rate, "seconds_of_a_step", seconds)
     paper = table5.get_config("paper")
     pretrain = dataclasses.replace(paper.variant("BERT").pretrain, distribute="one_device")
     cell = Cell("pretrain/BERT/1", "pretrain", to_dict(pretrain))
-    planned = SimpleNamespace(cells=[cell], work={cell.name: work.of_pretraining(pretrain)})
+    planned = SimpleNamespace(cells=[cell], steps={cell.name: steps.of_pretraining(pretrain)})
     told = []
-    [one] = cost.estimate(planned, say=told.append).values()
+    [one] = cost.estimate(planned, cost.measured(told.append)).values()
     assert asked == [
         (12, 128, 256, "mixed_bfloat16", 1, 16),
         (12, 512, 256, "mixed_bfloat16", 1, 16),
@@ -166,8 +167,10 @@ def test_a_phase_without_a_length_has_that_of_its_records():
     phase = Phase(records="@here", num_train_steps=10, max_seq_length=0)
     config = PretrainConfig(bert=bert, phases=(phase,), train_batch_size=4)
     step = flops.pretraining_step_flops(bert, config.objectives, 4, 48, 9)
-    [steps] = work.of_pretraining(config, records).steps
-    assert (steps.rows, steps.length, steps.flops) == (4, 48, 10 * step)
+    [one] = steps.of_pretraining(config, records)
+    assert (one.rows, one.length, one.flops) == (4, 48, 10 * step)
+    with pytest.raises(UserError, match="phase of @here: give max_seq_length"):
+        steps.of_pretraining(config)
 
 
 def test_all_that_works_beside_a_model_is_counted():
@@ -176,21 +179,19 @@ def test_all_that_works_beside_a_model_is_counted():
     config = PretrainConfig(bert=bert, phases=phases, train_batch_size=4)
     records = {"r": RecordSpec(max_seq_length=32, max_predictions_per_seq=5)}
     beside = [lambda rows, length, masked: rows * length, lambda rows, length, masked: masked]
-    found = work.of_pretraining(config, records, beside)
-    assert [steps.beside_flops for steps in found.steps] == [
-        10 * (4 * 48 + 5),
-        20 * (4 * 32 + 5),
-    ]
-    assert found.beside_flops == 10 * (4 * 48 + 5) + 20 * (4 * 32 + 5)
-    alone = work.of_pretraining(config, records)
-    assert alone.flops == found.flops and alone.usual_seconds < found.usual_seconds
+    found = steps.of_pretraining(config, records, beside)
+    assert [one.beside_flops for one in found] == [10 * (4 * 48 + 5), 20 * (4 * 32 + 5)]
+    alone = steps.of_pretraining(config, records)
+    assert [one.flops for one in alone] == [one.flops for one in found]
+    more = sum(one.beside_flops for one in found) / flops.RATE
+    assert steps.seconds(found) == pytest.approx(steps.seconds(alone) + more)
 
 
-def test_windows_of_a_paragraph_count_in_the_estimate():
-    squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
-    assert work.windows(squad) == 1
-    short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
-    assert work.windows(short) == pytest.approx(1 + (157 - 48) / 32)
-    assert work.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
-    cut = dataclasses.replace(short, task_options={"context": "answer_sentence"})
-    assert work.windows(cut) == 1
+def test_windows_count_in_the_estimate():
+    def windows(task, length=64, **options):
+        return class_of(task).mean_windows(length, options)
+
+    assert windows("squad_v1.1", 384) == 1
+    assert windows("squad_v2.0", doc_stride=32) == pytest.approx(1 + (157 - 48) / 32)
+    assert windows("squad_v1.1", context="answer_sentence") == 1
+    assert windows("mrpc") == 1 and windows("text_classification", windows=3) == 3

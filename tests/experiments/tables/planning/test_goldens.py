@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from experiments.configs.scales import DATA_DIR
-from experiments.tables.planning import cost, plan
+from experiments.tables.planning import cost
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Grid
 from experiments.tables.run.pool import FINISHED
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_files import CONFIGS, known, load_config
 from experiments.training.settings.config_values import changes_dict
-from experiments.training.settings.flops import RATE
 from official_bert.common.errors import UserError
 from official_bert.extension import names
 from tests import guests
@@ -89,9 +89,9 @@ def keys(source, folder):
     """Return {kind: "number of cells, digest of their names and keys"} and the grid of a table,
     each of whose cells has an estimate."""
     table = load_config(source)
-    planned = plan.plan(table)
+    planned = plan_table(table)
     grid, kinds = Grid(planned.cells, folder), defaultdict(dict)
-    assert cost.estimate(planned, RATE).keys() == grid.cells.keys()
+    assert cost.estimate(planned).keys() == grid.cells.keys()
     for name, cell in grid.cells.items():
         kinds[cell.kind][name] = grid.key(name)
     return {kind: f"{len(made)} {digest(made)}" for kind, made in sorted(kinds.items())}, grid

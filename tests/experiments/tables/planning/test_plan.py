@@ -11,7 +11,8 @@ from experiments import ablate
 from experiments.configs import scales
 from experiments.tables.judging import archives, measures
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import claims, plan
+from experiments.tables.planning import claims, repetitions
+from experiments.tables.planning.plan import plan_table
 from experiments.tables.reporting import assemble
 from experiments.tables.run.cells import TRAININGS
 from experiments.tables.run.grid import Cell, Grid
@@ -25,7 +26,7 @@ from official_bert.common.files import write_text
 
 
 def test_models_of_a_series_branch_off_one_trunk_a_seed():
-    made = plan.plan(load_config("series:smoke"))
+    made = plan_table(load_config("series:smoke"))
     branches = {c.name: c for c in made.cells if c.kind == "pretrain" and "BERT, " in c.name}
     needed = {n: [x for x in c.needs if "pretrain" in x] for n, c in branches.items()}
     assert needed == {
@@ -44,7 +45,7 @@ def test_models_of_a_series_branch_off_one_trunk_a_seed():
 def test_a_column_of_another_metric_shares_the_runs():
     table = load_config("series:smoke")
     other = dataclasses.replace(table.column("SNLI"), label="again", metric="accuracy")
-    made = plan.plan(dataclasses.replace(table, columns=(*table.columns, other)))
+    made = plan_table(dataclasses.replace(table, columns=(*table.columns, other)))
     assert made.runs["BERT, 8M", "again"] == made.runs["BERT, 8M", "SNLI"]
 
 
@@ -56,7 +57,7 @@ def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
     assert ltr.objectives == ({"name": "next_token", "fraction": 0.3},)
     whole = load_config("table5:paper").variant("LTR & No NSP")
     assert whole.pretrain.objectives == ("next_token",)  # all of them: one spelling
-    made = plan.plan(ablation)
+    made = plan_table(ablation)
     assert len(made.pretrains) == 3
     bilstm = [c for c in made.cells if "BiLSTM" in c.name]
     assert bilstm and all(c.config["bilstm"] for c in bilstm)
@@ -66,14 +67,14 @@ def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
 def test_a_variant_whose_objectives_do_not_fit_its_direction_is_refused():
     ablation = load_config("table5:smoke", {"variants.2.pretrain.objectives": "masked_lm"})
     with pytest.raises(UserError, match="LTR & No NSP: objectives: masked_lm is .* next_token in"):
-        plan.plan(ablation)
+        plan_table(ablation)
 
 
 def test_random_rows_start_where_the_trained_ones_did():
     ablation = load_config("table5:smoke")
     random = dataclasses.replace(ablation.variant("random"), seeds=(1, 7))
     variants = [random if v.name == "random" else v for v in ablation.variants]
-    made = plan.plan(dataclasses.replace(ablation, variants=tuple(variants)))
+    made = plan_table(dataclasses.replace(ablation, variants=tuple(variants)))
     runs = made.runs["random initialisation", "SNLI"]
     configs = {cell.name: cell.config for cell in made.cells}
     assert [(r.pretrain_seed, r.finetune_seed) for r in runs] == [(1, 1), (7, 1)]
@@ -96,7 +97,7 @@ def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
             dataclasses.replace(ablation.variants[0], seeds=(3, 8), checkpoints=tuple(places)),
             *ablation.variants[1:],
         )
-        return plan.plan(dataclasses.replace(ablation, variants=variants, corpus=corpus))
+        return plan_table(dataclasses.replace(ablation, variants=variants, corpus=corpus))
 
     plans = [made(places), made(places[::-1])]
     (tmp_path / "one" / "README.md").write_text("a card, which changes nothing")
@@ -125,7 +126,7 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
         ablation_parts.Column(metric, None, metric, question=asked)
         for metric in ("cloze_loss", "cloze_accuracy")
     ]
-    made = plan.plan(dataclasses.replace(ablation, columns=tuple(columns), claims=(), exports=()))
+    made = plan_table(dataclasses.replace(ablation, columns=tuple(columns), claims=(), exports=()))
     found = [cell for cell in made.cells if cell.kind == "cloze"]
     assert {cell.name for cell in found} == {
         f"cloze/length 64/{name}/1" for name in ("BERT", "No NSP", "LTR & No NSP")
@@ -171,13 +172,13 @@ def test_a_cloze_score_is_read_from_its_cell(tmp_path):
         "cloze", None, "cloze_loss", percent=False, question=ablation_parts.Cloze("x")
     )
     result = HeldoutResults(heldout={"cloze_loss": 3.0}, baseline={}, examples=64)
-    planned = plan.PlannedRun(cell.name, 1, 0)
+    planned = repetitions.PlannedRun(cell.name, 1, 0)
     assert assemble._run(column, planned, result, Grid((cell,), tmp_path)).value == 3.0
 
 
 def keys(ablation, folder):
     """Return {name of a cell: its key}."""
-    grid = Grid(plan.plan(ablation).cells, folder)
+    grid = Grid(plan_table(ablation).cells, folder)
     return {name: grid.key(name) for name in grid.cells}
 
 
@@ -186,7 +187,7 @@ def test_folds_are_cells_of_their_own_and_change_no_other_key(tmp_path):
     folds = dataclasses.replace(ablation.column("SNLI"), label="folds", folds=2)
     more = dataclasses.replace(ablation, columns=(*ablation.columns, folds))
     assert keys(ablation, tmp_path).items() < keys(more, tmp_path).items()
-    made = plan.plan(more)
+    made = plan_table(more)
     names = [run.cell for run in made.runs["BERT", "folds"][:2]]
     assert names == [f"finetune/folds/BERT/1-1/fold-{i}" for i in (1, 2)]
     (second,) = (cell for cell in made.cells if cell.name == names[1])
@@ -205,7 +206,7 @@ def test_folds_that_cannot_be_scored_are_refused_before_any_training(wrong, told
     ablation = load_config("table5:smoke")
     column = ablation.column("SNLI").changed(**{"folds": 2} | wrong)
     with pytest.raises(UserError, match=told):
-        plan.plan(dataclasses.replace(ablation, columns=(column,), claims=()))
+        plan_table(dataclasses.replace(ablation, columns=(column,), claims=()))
 
 
 def test_folds_are_scored_together(tmp_path):
@@ -217,7 +218,7 @@ def test_folds_are_scored_together(tmp_path):
         example_scores.write(cell / archives.SCORES, {"f1": ("f1", sums)})
         write_text(cell / archives.RESULTS, "{}")
     column = ablation_parts.Column("MRPC", FinetuneConfig(), "f1", folds=2)
-    run = assemble._run(column, plan.PlannedRun("b", 3, 1), CellResults(), None, cells)
+    run = assemble._run(column, repetitions.PlannedRun("b", 3, 1), CellResults(), None, cells)
     assert run.seeds == (3, 1) and run.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 1 + 1))
     whole = measures.influence("f1", np.array([*parts["a"], *parts["b"]], float))
     again = archives._influence(str(tmp_path), ["a", "b"], "f1", tmp_path)
@@ -227,7 +228,7 @@ def test_folds_are_scored_together(tmp_path):
 def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
     monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
     ablation = load_config("table2:smoke", {"data_dir": str(data_dir)})
-    made = plan.plan(ablation)
+    made = plan_table(ablation)
     runs = [made.runs[ablation.rows[0].label, label] for label in ("dev EM", "dev F1")]
     assert runs[0] == runs[1]
 
@@ -249,7 +250,7 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
 
 
 def test_keys_do_not_change_where_options_are_added_with_their_defaults():
-    made = plan.plan(load_config("table5:smoke"))
+    made = plan_table(load_config("table5:smoke"))
     for cell in made.cells:
         if cell.kind in TRAININGS:
             config = from_dict(TRAININGS[cell.kind], cell.config)
@@ -273,7 +274,7 @@ def test_keys_follow_the_content_of_a_given_vocabulary_not_its_place(tmp_path):
 def test_missing_data_folder_is_a_clear_error():
     ablation = dataclasses.replace(load_config("table5:cpu"), data_dir="")
     with pytest.raises(UserError, match="set BERT_DATA_DIR or --config.data_dir"):
-        plan.plan(ablation)
+        plan_table(ablation)
 
 
 @pytest.mark.parametrize("package", ["package_of_nobody", "package_of_nobody.models"])
@@ -283,7 +284,7 @@ def test_a_checkpoint_of_a_package_that_is_missing_is_refused(package):
     row = ablation_parts.Row("missing", "missing")
     changed = {"variants": (*table.variants, missing), "rows": (row,), "claims": ()}
     with pytest.raises(UserError, match=rf"no such package \(pip install {package}\)"):
-        plan.plan(dataclasses.replace(table, **changed, exports=()))
+        plan_table(dataclasses.replace(table, **changed, exports=()))
 
 
 def test_a_column_of_a_mixture_needs_one():
@@ -291,7 +292,7 @@ def test_a_column_of_a_mixture_needs_one():
     column = table.column("SNLI")
     tuned = dataclasses.replace(column.finetune, data_dir="@nli//mixture")
     with pytest.raises(UserError, match="column SNLI: it reads @nli, .* has no nli_mixture"):
-        plan.plan(dataclasses.replace(table, columns=(column.changed(finetune=tuned),), claims=()))
+        plan_table(dataclasses.replace(table, columns=(column.changed(finetune=tuned),), claims=()))
 
 
 def test_fine_tuning_runs_where_pretraining_does():
@@ -318,7 +319,7 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):
-            plan.plan(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
+            plan_table(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
 
 
 def test_an_export_keeps_the_model_of_a_run_that_two_columns_share():
@@ -326,7 +327,7 @@ def test_an_export_keeps_the_model_of_a_run_that_two_columns_share():
     other = table.column("SNLI").changed(label="again")
     exports = (ablation_parts.Export("BERT", "again"), ablation_parts.Export("gone", "again"))
     gone = ablation_parts.Variant("gone", checkpoint="/gone", optional=True)
-    made = plan.plan(dataclasses.replace(
+    made = plan_table(dataclasses.replace(
         table, columns=(table.column("SNLI"), other), claims=(), exports=exports,
         rows=(table.row("BERT"), ablation_parts.Row("gone", "gone")),
         variants=(*table.variants, gone),
@@ -341,7 +342,7 @@ def test_a_run_without_the_columns_score_is_a_hole(tmp_path):
     table = load_config("table5:smoke")
     column = table.columns[0].changed(metric="next_sentence_loss")
     table = dataclasses.replace(table, columns=(column,), claims=(), exports=())
-    made = plan.plan(table)
+    made = plan_table(table)
     grid = Grid(made.cells, tmp_path)
     folder = grid.folder(made.pretrains["BERT", 1])
     results = {"heldout": {"masked_lm_loss": 5.0}, "baseline": {}, "examples": 1, "steps": 1}
