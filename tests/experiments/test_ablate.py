@@ -154,6 +154,19 @@ def test_the_table_is_made_again_from_its_archives(table, tmp_path):
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second] != []
 
 
+def test_a_dry_run_tells_about_what_the_table_takes_on_disk(table):
+    """Of the small cells nearly all is the constant part of a folder: tables of results, logs."""
+    _, folder, _ = table
+    planned = plan_table(load_config(str(folder.with_suffix(".py"))))
+    grid = Grid(planned.cells, folder / "cells")
+    for name, cell in grid.cells.items():
+        files = [path for path in grid.folder(name).rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files)
+        assert cell.bytes / 3 < size + 1e5 and size < 3 * cell.bytes + 3e5, (name, size, cell.bytes)
+        if cell.kind in ("records", "vocab"):
+            assert cell.bytes / 2 < size < 2 * cell.bytes, (name, size)
+
+
 def test_several_tables_of_one_command_are_one_grid(table, tmp_path):
     whole, folder, _ = table
     first, second = folder.with_suffix(".py"), tmp_path / "second.py"

@@ -67,8 +67,7 @@ class PretrainCells:
             changes_dict(config),
             **key_fields.of_config(config, keep="snapshots"),
             cost=steps.seconds(self.steps[name]),
-            # The model and its snapshots; checkpoints are removed at the end.
-            bytes=4 * config.bert_config.num_parameters * (1 + len(config.snapshots)),
+            bytes=_bytes_left(config),
             scored=True,
             affinity=f"pretrain {config.bert_config} {config.objectives}",
             round=seed,
@@ -114,3 +113,12 @@ class PretrainCells:
             return reference, sizes_of(reference)
         cell, config = self._other(field, reference, seed)
         return f"@{cell.name}//model", config.bert_config
+
+
+def _bytes_left(config: PretrainConfig) -> float:
+    """Return the bytes of a finished run's model, snapshots and checkpoints."""
+    models = 1 + len(config.snapshots)
+    kept = config.keep_checkpoints + bool(config.eval_every)  # the newest, and the best one
+    checkpoints = min(kept, -(-config.num_train_steps // config.save_every))
+    # A model has its weights in float32, a checkpoint both moments of Adam too.
+    return 4 * config.bert_config.num_parameters * (models + 3 * checkpoints)

@@ -8,12 +8,13 @@ import pytest
 from data_prep.tasks import class_of
 from experiments import ablate
 from experiments.configs import table5
+from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import cost, dry_run, step_rate, steps
 from experiments.tables.planning.ablation import RecordSpec
 from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Cell
 from experiments.training.settings import flops
-from experiments.training.settings.config import Phase, PretrainConfig
+from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import to_dict
 from experiments.training.step.device_choices import Memory
@@ -99,7 +100,7 @@ def test_snapshots_of_the_whole_run_may_stand_beyond_a_phase():
     kept = (dataclasses.replace(first, pretrain=made), *others)
     tables = (ablation, dataclasses.replace(ablation, variants=kept))
     one, other = (cost.estimate(plan_table(table)) for table in tables)
-    assert one["pretrain/BERT/1"] == other["pretrain/BERT/1"]
+    assert one["pretrain/BERT/1"].seconds == other["pretrain/BERT/1"].seconds
 
 
 def test_a_rate_is_measured_in_a_training_step():
@@ -185,6 +186,56 @@ def test_all_that_works_beside_a_model_is_counted():
     assert [one.flops for one in alone] == [one.flops for one in found]
     more = sum(one.beside_flops for one in found) / flops.RATE
     assert steps.seconds(found) == pytest.approx(steps.seconds(alone) + more)
+
+
+def test_snapshots_and_checkpoints_take_disk():
+    table = load_config("table5:quickstart")
+    variant = table.variants[0]
+    config = dataclasses.replace(variant.pretrain, keep_checkpoints=2, save_every=100)
+
+    def size(**fields):
+        changed = dataclasses.replace(variant, pretrain=dataclasses.replace(config, **fields))
+        cells = plan_table(dataclasses.replace(table, variants=(changed, *table.variants[1:])))
+        [cell] = [cell for cell in cells.cells if cell.name == "pretrain/BERT/1"]
+        return cell.bytes / (4 * config.bert.num_parameters)
+
+    assert size() == 1 + 3 * (2 + bool(config.eval_every))
+    assert size(snapshots=(10, 20)) == size() + 2
+    assert size(eval_every=0) == 1 + 3 * 2 and size(save_every=10**6) == 1 + 3
+
+
+def test_costs_of_a_checkpoint_are_those_of_its_sizes():
+    table = load_config("table5:smoke")
+    variants = [
+        ablation_parts.Variant(name, checkpoint=name) for name in ("tiny-wikipedia", "a-base")
+    ]
+    rows = [ablation_parts.Row(one.name, one.name) for one in variants]
+    parts = {"variants": tuple(variants), "rows": tuple(rows), "claims": (), "exports": ()}
+    planned = plan_table(dataclasses.replace(table, **parts, columns=(table.column("SNLI"),)))
+    berts = [steps.bert for some in planned.steps.values() for steps in some]
+    assert [bert.hidden_size for bert in berts] == [128, 768]
+
+
+def test_models_on_word_vectors_have_a_rate_of_their_own():
+    config = FinetuneConfig(task="mrpc")
+    lstm = SimpleNamespace(rate=2e10, planned_flops=lambda *_: 4e12)
+    found = steps.of_finetuning(config, lstm, None, 10, 5)
+    assert steps.seconds(found) == steps.seconds(found, cost.measured(print))
+    assert steps.seconds(found) == steps.START_SECONDS + 200
+    assert steps.seconds(found, lambda one: 4e12) == steps.START_SECONDS + 1
+
+
+def test_a_dry_run_counts_what_two_names_share_once(tmp_path):
+    table = load_config("table5:smoke")
+    first = table.variants[0]
+    watched = dataclasses.replace(first.pretrain, log_every=7)
+    twin = dataclasses.replace(first, name="twin", pretrain=watched)
+    rows = [ablation_parts.Row(name, name) for name in ("BERT", "twin")]
+    parts = {"variants": (first, twin), "rows": tuple(rows), "claims": (), "exports": ()}
+    table = dataclasses.replace(table, **parts, columns=(table.column("SNLI"),))
+    text = ablate.dry_run(table, tmp_path, measure=False, workers=5)
+    assert len(plan_table(table).cells) == 6 and "4 cells; still to do" in text
+    assert "with 5 side by side" in text
 
 
 def test_windows_count_in_the_estimate():

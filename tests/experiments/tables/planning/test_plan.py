@@ -199,7 +199,6 @@ def test_folds_are_cells_of_their_own_and_change_no_other_key(tmp_path):
     [
         ({"metric": "macro_f1"}, "have no macro_f1 of all"),
         ({"folds": 9999}, "at most so many folds"),
-        ({"finetune": None}, "column SNLI: folds are for fine-tuning"),
     ],
 )
 def test_folds_that_cannot_be_scored_are_refused_before_any_training(wrong, told):
@@ -291,7 +290,9 @@ def test_a_column_of_a_mixture_needs_one():
     table = load_config("table5:smoke")
     column = table.column("SNLI")
     tuned = dataclasses.replace(column.finetune, data_dir="@nli//mixture")
-    with pytest.raises(UserError, match="column SNLI: it reads @nli, .* has no nli_mixture"):
+    with pytest.raises(
+        UserError, match="column SNLI: data_dir=@nli//mixture, and the table makes no nli"
+    ):
         plan_table(dataclasses.replace(table, columns=(column.changed(finetune=tuned),), claims=()))
 
 
@@ -304,7 +305,7 @@ def test_fine_tuning_runs_where_pretraining_does():
 
 def test_what_no_table_can_run_is_refused_before_it_runs():
     table = load_config("table5:smoke")
-    column, row = table.column("SNLI"), table.rows[0]
+    row = table.rows[0]
     kept = dataclasses.replace(table.variants[0].pretrain, snapshots=(5,))
     random = (*table.variants[:-1], ablation_parts.Variant.random(kept, (1,)))
     early = (ablation_parts.Row("early", "random", snapshot=5),)
@@ -312,14 +313,83 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
     for changes, message in (
         ({"variants": random, "rows": early}, "early: step 5 is none of .* it has none"),
         ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "corpus is held out"),
-        ({"columns": (column.changed(seeds=(1, 1000)),)}, "SNLI: its seeds must be below 1000"),
         ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
         ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
         ({"rows": (dataclasses.replace(row, finetune={"bilstn": True}),)}, "did you mean \"bilstm"),
         ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
+        ({"curves": (ablation_parts.Curve("c", (row.label,), "SNLI", (row.label,) * 2),)},
+         "curve c: 2 rows to subtract from 1"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):
             plan_table(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
+
+
+def test_descriptions_that_say_two_things_are_refused():
+    table = load_config("table5:smoke")
+    trained, column = table.variants[0], table.column("SNLI")
+    asked = ablation_parts.Cloze("length 64")
+    for make, message in (
+        (lambda: ablation_parts.Variant("x"), "variant x: give pretrain or checkpoint"),
+        (lambda: dataclasses.replace(trained, checkpoint="y"), "give pretrain or checkpoint"),
+        (lambda: ablation_parts.Variant("x", checkpoint="y", random_init=True), "go with pretrain"),
+        (lambda: dataclasses.replace(trained, learnt="cbow"), "variant BERT: a model is trained"),
+        (lambda: dataclasses.replace(trained, seeds=(2, 2)), "variant BERT: seeds"),
+        (lambda: column.changed(seeds=(1, 1)), "column SNLI: seeds"),
+        (lambda: column.changed(seeds=(1, 1000)), "SNLI: its seeds must be below 1000"),
+        (lambda: column.changed(folds=2, finetune=None), "SNLI: folds are for fine-tuning"),
+        (lambda: column.changed(question=asked), "column SNLI: give finetune or question"),
+        (lambda: claims.Comparison("SNLI", "a", "b", "grater"), "kind='grater'; it is one of"),
+        (lambda: claims.Comparison("SNLI", "a", "b", claims.SHARE), "row `whole` go together"),
+        (lambda: claims.Comparison("SNLI", "a", "b", whole="c"), "row `whole` go together"),
+    ):
+        with pytest.raises(UserError, match=message):
+            make()
+
+
+def test_two_runs_of_one_name_are_not_taken_for_one(tmp_path):
+    table = load_config("table5:smoke")
+    kept = dataclasses.replace(table.variants[0].pretrain, snapshots=(10,))
+    variant = dataclasses.replace(table.variants[0], pretrain=kept)
+    rows = (table.row("BERT"), ablation_parts.Row("early", "BERT", snapshot=10))
+    asked = [ablation_parts.Cloze("length 64", count) for count in (0, 10)]
+    columns = [
+        ablation_parts.Column(str(one.max_examples), None, "cloze_loss", question=one)
+        for one in asked
+    ]
+    parts = {"variants": (variant,), "rows": rows, "claims": (), "exports": ()}
+    table = dataclasses.replace(table, **parts, columns=tuple(columns))
+    runs = {key: run.cell for key, (run,) in plan_table(table).runs.items()}
+    assert len(set(runs.values())) == 4
+    assert runs["early", "0"] == "cloze/length 64/BERT/1/step-10"
+    assert runs["BERT", "10"] == "cloze/length 64/BERT/1/10"
+    column = load_config("table5:smoke").column("SNLI")
+    twins = (column.changed(label="x/y"), column.changed(label="x", learning_rate=1e-3))
+    rows = (
+        ablation_parts.Row("BERT", "BERT"),
+        ablation_parts.Row("y/BERT", "BERT", {"bilstm": True}),
+    )
+    twice = plan_table(dataclasses.replace(table, columns=twins, rows=rows))
+    with pytest.raises(UserError, match="two cells are named finetune/x/y/BERT/1-1"):
+        Grid(twice.cells, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "checkpoint, why",
+    [
+        ("package:numpy/linalg", None),
+        ("tiny-wikipedia", None),
+        ("package:no_such/folder", "there is no such package"),
+        ("package:numpy/no_such", "no_such is missing"),
+        ("/no/model", "/no/model is missing"),
+    ],
+)
+def test_an_optional_checkpoint_is_looked_for_where_it_is_read(checkpoint, why):
+    table = load_config("table5:smoke")
+    optional = ablation_parts.Variant("given", checkpoint=checkpoint, optional=True)
+    rows = (ablation_parts.Row("given", "given"),)
+    parts = {"variants": (optional,), "rows": rows, "claims": (), "exports": ()}
+    told = plan_table(dataclasses.replace(table, **parts)).left_out.get("given")
+    assert told is None if why is None else why in told
 
 
 def test_an_export_keeps_the_model_of_a_run_that_two_columns_share():
