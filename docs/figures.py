@@ -34,7 +34,7 @@ from docs import gaps, gpu_figures
 from experiments import report
 from experiments.tables.judging.other_methods import paired_t
 from experiments.tables.judging.results import CellResult, ColumnResult, Results, read
-from experiments.tables.planning.claims import (
+from experiments.tables.judging.verdicts import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,

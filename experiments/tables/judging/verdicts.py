@@ -38,17 +38,13 @@ from experiments.tables.judging.evidence import Evidence
 from experiments.tables.judging.intervals import INTERVAL, Effect, Run, average
 from experiments.tables.judging.other_methods import METHODS
 from experiments.tables.judging.power import detectable
-from experiments.tables.planning.claims import (
-    AT_MOST,
-    NOT_DECIDED,
-    NOT_REPRODUCED,
-    NOT_TESTED,
-    PARTLY,
-    REPRODUCED,
-    SHARE,
-    Claim,
-    Comparison,
-)
+from experiments.tables.planning.claims import AT_MOST, SHARE, Claim, Comparison
+
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+PARTLY = "reproduced in part"  # of a claim: all that was tested is, but not all was tested
+NOT_DECIDED = "not decided at this scale"
+NOT_TESTED = "not tested"  # of a comparison: its models have learnt too little for it
 
 # A gain below half a point (or below half of the paper's own gain, where that is smaller) is too
 # small for what the paper claims: an interval wholly below it refutes "greater than nothing". A

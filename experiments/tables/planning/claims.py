@@ -9,12 +9,6 @@ from collections.abc import Sequence
 
 from official_bert.common.errors import UserError, check_choice
 
-REPRODUCED = "reproduced"
-NOT_REPRODUCED = "not reproduced"
-PARTLY = "reproduced in part"  # of a claim: all that was tested is, but not all was tested
-NOT_DECIDED = "not decided at this scale"
-NOT_TESTED = "not tested"  # of a comparison: its models have learnt too little for it
-
 GREATER, AT_MOST, SHARE = "greater", "at_most", "share"
 
 

@@ -88,7 +88,8 @@ def _exports(exports: tuple[Export, ...], runs, cells: dict[str, Cell]) -> list[
             run = runs[export.row, export.column][0]
             name = f"export/{export.column}/{export.row}"
             config = {"model": f"@{run.cell}//model", "examples": list(export.examples)}
-            estimates = {"cost": 15, "bytes": cells[run.cell].bytes}
+            # A SavedModel has the weights and about a megabyte of graphs.
+            estimates = {"cost": 15, "bytes": cells[run.cell].bytes + 1e6}
             found.append(Cell(name, "export", config, round=run.pretrain_seed, **estimates))
     return found
 

@@ -1,13 +1,8 @@
 """Claims as forest plots, as SVG text: our intervals, the paper's effects, single pre-trainings."""
 
 from experiments.tables.judging.results import Results
-from experiments.tables.planning.claims import (
-    GREATER,
-    NOT_DECIDED,
-    NOT_REPRODUCED,
-    NOT_TESTED,
-    REPRODUCED,
-)
+from experiments.tables.judging.verdicts import NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from experiments.tables.planning.claims import GREATER
 from experiments.tables.reporting import plots, wording
 
 _COLOURS = {REPRODUCED: "#1a7f4e", NOT_REPRODUCED: "#b3401f", NOT_DECIDED: "#7a6a2b"}

@@ -5,8 +5,7 @@ from pathlib import Path
 from experiments.tables.judging.intervals import INTERVAL
 from experiments.tables.judging.p_values import holm
 from experiments.tables.judging.results import Results, read
-from experiments.tables.judging.verdicts import Verdict
-from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.judging.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Verdict
 from experiments.tables.reporting import implied_claims, number_words, wording
 from experiments.tables.reporting.number_words import count
 from official_bert.common.files import write_text

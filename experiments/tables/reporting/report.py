@@ -12,8 +12,7 @@ from pathlib import Path
 
 from data_prep.jobs import checked_json
 from experiments.tables.judging.results import Results
-from experiments.tables.judging.verdicts import Verdict
-from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.judging.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Verdict
 from experiments.tables.reporting import number_words, wording
 from experiments.tables.reporting import score_tables as tables
 from experiments.tables.run import origins

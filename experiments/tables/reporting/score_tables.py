@@ -4,8 +4,7 @@ import itertools
 
 from experiments.tables.judging.other_methods import METHODS
 from experiments.tables.judging.results import Results, RowResult
-from experiments.tables.judging.verdicts import Finding, Verdict
-from experiments.tables.planning.claims import NOT_DECIDED, NOT_TESTED
+from experiments.tables.judging.verdicts import NOT_DECIDED, NOT_TESTED, Finding, Verdict
 from experiments.tables.reporting import number_words, wording
 from experiments.tables.reporting.number_words import interval, number, signed
 from experiments.training.pretraining.heldout import main_loss

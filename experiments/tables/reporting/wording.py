@@ -3,15 +3,16 @@
 import collections
 
 from experiments.tables.judging.results import Model, Results
-from experiments.tables.judging.verdicts import Finding, Verdict
-from experiments.tables.planning.claims import (
+from experiments.tables.judging.verdicts import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
     PARTLY,
     REPRODUCED,
-    Comparison,
+    Finding,
+    Verdict,
 )
+from experiments.tables.planning.claims import Comparison
 from experiments.tables.reporting.implied_claims import drop_implied
 from experiments.tables.reporting.number_words import are, count, interval, join, number
 

@@ -10,17 +10,14 @@ from scipy import stats
 
 from experiments.tables.judging.evidence import Evidence
 from experiments.tables.judging.intervals import Run
-from experiments.tables.judging.verdicts import judge, judge_comparison
-from experiments.tables.planning.claims import (
-    AT_MOST,
+from experiments.tables.judging.verdicts import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     REPRODUCED,
-    SHARE,
-    Claim,
-    Comparison,
-    each,
+    judge,
+    judge_comparison,
 )
+from experiments.tables.planning.claims import AT_MOST, SHARE, Claim, Comparison, each
 from experiments.tables.reporting import forest_plots
 
 SEEDS, EXAMPLES = (11, 12, 13), 40

@@ -8,19 +8,18 @@ import pytest
 
 from experiments.tables.judging.intervals import Run
 from experiments.tables.judging.judgement import _standing
-from experiments.tables.judging.verdicts import Evidence, above_baseline, judge, judge_comparison
-from experiments.tables.planning.claims import (
-    AT_MOST,
+from experiments.tables.judging.verdicts import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     NOT_TESTED,
     PARTLY,
     REPRODUCED,
-    SHARE,
-    Claim,
-    Comparison,
-    each,
+    Evidence,
+    above_baseline,
+    judge,
+    judge_comparison,
 )
+from experiments.tables.planning.claims import AT_MOST, SHARE, Claim, Comparison, each
 
 A_OVER_B = Comparison("task", "a", "b")
 

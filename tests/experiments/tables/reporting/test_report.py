@@ -16,15 +16,15 @@ from data_prep.jobs import command_flags
 from experiments import report as command
 from experiments.configs import series
 from experiments.tables.judging import archives, judgement, results
-from experiments.tables.judging.verdicts import Finding, Verdict
-from experiments.tables.planning.claims import (
+from experiments.tables.judging.verdicts import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     PARTLY,
     REPRODUCED,
-    Claim,
-    Comparison,
+    Finding,
+    Verdict,
 )
+from experiments.tables.planning.claims import Claim, Comparison
 from experiments.tables.reporting import (
     assemble,
     forest_plots,
