@@ -12,8 +12,9 @@ from typing import ClassVar
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
-from experiments.training.settings.options import replaced
+from experiments.training.settings.options import by_class, replaced
 from official_bert.common.errors import UserError, check_choice, check_once
+from official_bert.common.json_files import fields_of, shorten
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Variant:
             raise UserError(f"{where}: random_init and checkpoints go with pretrain")
         if self.pretrain and self.learnt or self.random_init and self.checkpoints:
             raise UserError(f"{where}: a model is trained, random, earlier or on vectors, not two")
-        check_once(self.seeds, f"{where}: seeds")
+        _check_seeds(self.seeds, where)
         if self.checkpoints and len(self.checkpoints) != len(self.seeds):
             raise UserError(
                 f"variant {self.name}: {len(self.checkpoints)} checkpoints for {len(self.seeds)} "
@@ -205,9 +206,11 @@ class Column:
             raise UserError(f"{where}: give finetune or question, not both")
         if self.folds and not self.finetune:
             raise UserError(f"{where}: folds are for fine-tuning alone")
-        if any(seed >= 1000 for seed in self.seeds):
-            raise UserError(f"{where}: its seeds must be below 1000")
-        check_once(self.seeds, f"{where}: seeds")
+        if not all(0 <= seed < 1000 for seed in self.seeds):
+            raise UserError(f"{where}: its seeds must be below 1000, and not negative")
+        _check_seeds(self.seeds, where)
+        for setting in self.search:
+            _check_fields(setting, f"{where}: search")
 
     def changed(self, **fields) -> "Column":
         """Return the column with other fields, of its own or of its fine-tuning."""
@@ -235,6 +238,9 @@ class Row:
     snapshot: int = 0
     paper_row: str = ""
     reference: bool = False
+
+    def __post_init__(self):
+        _check_fields(self.finetune, f"row {self.label}: finetune")
 
     @classmethod
     def random(cls, label: str = "random initialisation") -> "Row":
@@ -320,6 +326,22 @@ class Ablation:
         return next(variant for variant in self.variants if variant.name == name)
 
 
+def _check_seeds(seeds, where):
+    if not seeds:
+        raise UserError(f"{where}: it has no seeds; give at least one")
+    check_once(seeds, f"{where}: seeds")  # one run would count as two
+
+
+def _check_fields(fields, where):
+    """Check the types of fields of a FinetuneConfig, as a row or a search gives them."""
+    if not isinstance(fields, dict):
+        raise UserError(f"{where}: fields must be a JSON object, not {shorten(fields)}")
+    own = {FinetuneConfig: fields, **by_class(FinetuneConfig, fields)}
+    for kind, values in own.items():
+        names = {field.name for field in dataclasses.fields(kind)}
+        fields_of(kind, {name: x for name, x in values.items() if name in names}, where)
+
+
 def _check_rows(table, variants):
     for row in table.rows:
         check_choice("variant", row.variant, variants, f"row {row.label}")
@@ -344,6 +366,7 @@ def _check_records(table, records):
 
 def _check_references(table, rows, columns):
     """Check the rows and columns that exports, claims and curves name."""
+    check_once((f"{export.column}/{export.row}" for export in table.exports), "exports")
     for export in table.exports:
         check_choice("row", export.row, rows, "export")
         check_choice("column", export.column, columns, "export")

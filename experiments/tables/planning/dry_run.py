@@ -7,7 +7,7 @@ from pathlib import Path
 
 from data_prep.jobs import commands
 from data_prep.tasks.batches import sample
-from experiments.tables.planning import cost, step_rate
+from experiments.tables.planning import cost
 from experiments.tables.planning.plan import plan_table
 from experiments.tables.planning.steps import Steps, usual_rate
 from experiments.tables.run import origins
@@ -94,11 +94,9 @@ def _rate(share, peak, measure) -> _Rate:
     if not measure:
         source = f"at {_flops(RATE)} a second, which two cores reach"
         return _Rate(usual_rate, "trains nothing", source)
-    gpu = step_rate.gpu_memory()
-    machine = f"this machine's {gpu.kind}" if gpu else "this machine"
     begins = "times a training step of every shape on this machine; --share=0.4 reckons with a GPU "
     begins += "and measures nothing"
-    source = f"at the rate of a training step measured on {machine} (LSTMs: as on two cores)"
+    source = "at the rate of a training step measured on this machine (LSTMs: as on two cores)"
     return _Rate(cost.measured(commands.say), begins, source)
 
 

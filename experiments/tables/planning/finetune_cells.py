@@ -64,22 +64,25 @@ class FinetuneCells:
           UserError: data are missing, or the column's folds cannot be scored.
         """
         variant = self._ablation.variant(row.variant)
-        config = self._config(row, column, variant)
-        source = initialization.of(config)
-        bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
+        config = replaced(column.finetune, **row.finetune)
+        source = initialization.of(self._placed(config, row, column, variant))
         models = self._pretrained.models(variant, row.snapshot)
         # A checkpoint is the same for all seeds of a table's pre-trainings.
         seeds = variant.seeds if variant.pretrain or source.has_seeds else (0,)
         runs = []
         for repetition in repetitions.of_column(column, seeds, source):
             seed = repetition.pretrain_seed
+            # A setting of a search may change the data, or the kind of start.
             tuning = repetitions.changed(config, column, repetition)
+            tuning = self._placed(tuning, row, column, variant)
+            source = initialization.of(tuning)
+            bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(tuning)
             examples = self._examples(tuning, column)
             tuning = self._with_start(tuning, source, variant, seed, models.get(seed, ""))
             trained = steps.of_finetuning(tuning, source, bert, examples.train, examples.dev)
             name = repetitions.name(row, column, repetition)
-            affinity = f"finetune {column.label} {bert} {config.bilstm} {config.features}"
-            model = 4 * bert.num_parameters if config.save_model and bert else 0
+            affinity = f"finetune {column.label} {bert} {tuning.bilstm} {tuning.features}"
+            model = 4 * bert.num_parameters if tuning.save_model and bert else 0
             cell = Cell(
                 name,
                 "finetune",
@@ -96,9 +99,11 @@ class FinetuneCells:
             runs.append(PlannedRun(cell.name, seed, repetition.seed, repetition.setting))
         return runs
 
-    def _config(self, row: Row, column: Column, variant: Variant) -> FinetuneConfig:
-        """Return a row's FinetuneConfig in a column, but for what differs between its runs."""
-        config = replaced(column.finetune, **row.finetune)
+    def _placed(
+        self, config: FinetuneConfig, row: Row, column: Column, variant: Variant
+    ) -> FinetuneConfig:
+        """Return a FinetuneConfig with the folder of its data and the checkpoint of its variant;
+        its model is saved where it is exported."""
         if not variant.pretrain:
             config = dataclasses.replace(config, model=places.checkpoint(variant.checkpoint))
         exports = ((export.row, export.column) for export in self._ablation.exports)

@@ -41,8 +41,8 @@ def task_folder(folder: str, data_dir: str) -> str:
     """Return the folder of a task's files that `FinetuneConfig.data_dir` of a column names.
 
     That of another cell ("@NAME//FOLDER") is returned as it is; "" means the task's own place."""
-    source, _, name = folder.partition(":")
-    if source == _SAMPLE and name:
+    source, colon, name = folder.partition(":")
+    if source == _SAMPLE and colon:
         from data_prep import sample
 
         return sample.task_dir(name)

@@ -39,12 +39,16 @@ def test_a_dry_run_says_whether_its_times_are_measured(tmp_path, monkeypatch):
     assumed = ablate.dry_run(ablation, tmp_path, measure=False)
     assert "at 30.0 GFLOP a second, which two cores reach" in assumed and "measured" not in assumed
     monkeypatch.setattr(cost, "measured_rate", lambda *_: 1e9)
-    monkeypatch.setattr(step_rate, "gpu_memory", lambda: None)
     timed = ablate.dry_run(ablation, tmp_path)
     assert "at the rate of a training step measured on this machine (LSTMs: as on" in timed
 
 
 def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, capsys):
+    def asked():
+        pytest.fail("the backend is loaded before the data are read")
+
+    monkeypatch.setattr(step_rate, "gpu_memory", asked)
+
     def read(*_):
         raise UserError(capsys.readouterr().err)  # what was said before the data are read
 

@@ -319,6 +319,9 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
         ({"curves": (ablation_parts.Curve("c", (row.label,), "SNLI", (row.label,) * 2),)},
          "curve c: 2 rows to subtract from 1"),
+        ({"exports": 2 * (ablation_parts.Export(row.label, "SNLI"),)}, "SNLI/BERT is there twice"),
+        ({"columns": (table.column("SNLI").changed(data_dir="sample:"),)},
+         "the sample: .* is one of names"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):
             plan_table(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
@@ -334,8 +337,18 @@ def test_descriptions_that_say_two_things_are_refused():
         (lambda: ablation_parts.Variant("x", checkpoint="y", random_init=True), "go with pretrain"),
         (lambda: dataclasses.replace(trained, learnt="cbow"), "variant BERT: a model is trained"),
         (lambda: dataclasses.replace(trained, seeds=(2, 2)), "variant BERT: seeds"),
+        (lambda: dataclasses.replace(trained, seeds=()), "variant BERT: it has no seeds"),
+        (lambda: ablation_parts.Variant("x", checkpoints=("y",)), "give pretrain or checkpoint"),
         (lambda: column.changed(seeds=(1, 1)), "column SNLI: seeds"),
         (lambda: column.changed(seeds=(1, 1000)), "SNLI: its seeds must be below 1000"),
+        (lambda: column.changed(seeds=(-1,)), "SNLI: its seeds .* and not negative"),
+        (lambda: column.changed(seeds=()), "SNLI: it has no seeds; give at least one"),
+        (lambda: column.changed(search=("x",)), "search: fields must be a JSON object"),
+        (lambda: column.changed(search=({"dropout": "x"},)), "dropout must be a number"),
+        (
+            lambda: ablation_parts.Row("r", "BERT", {"bilstm": "no"}),
+            'row r: finetune: bilstm must be true or false, not "no"',
+        ),
         (lambda: column.changed(folds=2, finetune=None), "SNLI: folds are for fine-tuning"),
         (lambda: column.changed(question=asked), "column SNLI: give finetune or question"),
         (lambda: claims.Comparison("SNLI", "a", "b", "grater"), "kind='grater'; it is one of"),
@@ -344,6 +357,18 @@ def test_descriptions_that_say_two_things_are_refused():
     ):
         with pytest.raises(UserError, match=message):
             make()
+
+
+def test_settings_of_a_search_are_placed_as_a_columns_own_fields_are():
+    table = load_config("table5:smoke")
+    column, other = table.column("SNLI"), {"data_dir": "sample:sms_spam", "save_model": False}
+    columns = column.changed(search=({"learning_rate": 1e-3}, other)), column.changed(**other)
+    exports = (ablation_parts.Export("BERT", "SNLI"),)
+    parts = {"rows": (table.row("BERT"),), "claims": (), "exports": exports}
+    one, alone = (plan_table(dataclasses.replace(table, columns=(c,), **parts)) for c in columns)
+    configs = [{cell.name: cell.config for cell in made.cells} for made in (one, alone)]
+    runs = [made.runs["BERT", "SNLI"][-1].cell for made in (one, alone)]
+    assert configs[0][runs[0]] == configs[1][runs[1]]
 
 
 def test_two_runs_of_one_name_are_not_taken_for_one(tmp_path):
