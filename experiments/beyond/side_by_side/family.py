@@ -21,7 +21,7 @@ from experiments.configs.columns import cloze
 from experiments.configs.scales import Scale, get_scale
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.planning.claims import AT_MOST, Claim, Comparison, each
-from experiments.tables.planning.steps import of_pretraining, total_flops
+from experiments.tables.planning.steps import pretraining_steps, total_flops
 from experiments.training.settings.config import PretrainConfig, choose_scale
 from experiments.training.settings.options import replaced
 
@@ -108,7 +108,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
 
 def of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainConfig:
     """Return the same phases with more or fewer steps, for as many operations as `base` takes."""
-    work, own = (total_flops(of_pretraining(one)) for one in (base, config))
+    work, own = (total_flops(pretraining_steps(one)) for one in (base, config))
     return _of_length(config, work / own)
 
 

@@ -12,9 +12,11 @@ from typing import ClassVar
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
-from experiments.training.settings.options import by_class, replaced
+from experiments.training.settings.options import by_class, replaced, unknown_field
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import fields_of, shorten
+
+RESTARTS = 1000  # the seed of a fine-tuning is so many times the pre-training seed, and its own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +73,13 @@ class RecordSpec(RecordOptions):
 class Variant:
     """The models of one or more rows, one for each seed.
 
-    A variant has `pretrain` or `checkpoint`. With `pretrain` the table trains its models, unless
-    they are random (`random_init`) or were trained before (`checkpoints`). A `checkpoint` is taken
-    as it is; one with `learnt` is a kind of model on vectors that the table makes.
+    They are one of:
+
+    - trained by the table: `pretrain` alone;
+    - trained by an earlier table: `pretrain` and `checkpoints`;
+    - random: `pretrain` and `random_init`;
+    - a model that exists: `checkpoint` alone;
+    - a kind of model on vectors that the table learns: its name as `checkpoint`, and `learnt`.
 
     Attributes:
       pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
@@ -106,8 +112,12 @@ class Variant:
             raise UserError(f"{where}: give pretrain or checkpoint, one of the two")
         if self.checkpoint and (self.random_init or self.checkpoints):
             raise UserError(f"{where}: random_init and checkpoints go with pretrain")
-        if self.pretrain and self.learnt or self.random_init and self.checkpoints:
-            raise UserError(f"{where}: a model is trained, random, earlier or on vectors, not two")
+        if self.pretrain and (self.learnt or self.optional):
+            raise UserError(f"{where}: learnt and optional go with checkpoint")
+        if self.random_init and self.checkpoints:
+            raise UserError(f"{where}: give random_init or checkpoints, one of the two")
+        if self.pretrain and self.pretrain.vocab:
+            raise UserError(f"{where}: vocab is the corpus's; leave it out of pretrain")
         _check_seeds(self.seeds, where)
         if self.checkpoints and len(self.checkpoints) != len(self.seeds):
             raise UserError(
@@ -135,7 +145,7 @@ class Question:
       max_examples: records to use, rounded up to whole batches; 0: all.
       asked_of: objectives; models of other objectives are not asked.
       kind: of its cells.
-      part: of their names, where questions of a kind differ in more than their records.
+      part: distinguishes questions of one kind in the names of cells.
     """
 
     records: str
@@ -175,8 +185,8 @@ class Column:
       question: in place of `finetune`: a question to pre-trained models as they are. Rows with
         fine-tuning fields of their own, and models without the head that it needs, have no score.
       metric: key of the task's scores, or of the pre-training's held-out results.
-      seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
-        pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
+      seeds: fine-tuning restarts of every pre-trained model, each below `RESTARTS`. Rows share
+        them; two pre-trainings of a row do not (the plan adds `RESTARTS` times their seed).
       folds: number of parts of all labelled examples (option `folds` of the task). A run is then as
         many fine-tunings, each scored on one part; its score is that of all parts together. 0: the
         dev set is scored.
@@ -206,11 +216,13 @@ class Column:
             raise UserError(f"{where}: give finetune or question, not both")
         if self.folds and not self.finetune:
             raise UserError(f"{where}: folds are for fine-tuning alone")
-        if not all(0 <= seed < 1000 for seed in self.seeds):
-            raise UserError(f"{where}: its seeds must be below 1000, and not negative")
+        if not all(0 <= seed < RESTARTS for seed in self.seeds):
+            raise UserError(f"{where}: its seeds must be below {RESTARTS}, and not negative")
         _check_seeds(self.seeds, where)
         for setting in self.search:
             _check_fields(setting, f"{where}: search")
+        if self.finetune and self.finetune.model or any("model" in one for one in self.search):
+            raise UserError(f"{where}: model is the row's variant's; leave it out")
 
     def changed(self, **fields) -> "Column":
         """Return the column with other fields, of its own or of its fine-tuning."""
@@ -253,8 +265,8 @@ class Curve:
     """A line of Figure 5: rows in order of pre-training steps.
 
     Attributes:
-      less: as many rows, whose scores are subtracted from those of `rows`: the line then shows
-        effects, each a comparison of a claim.
+      less: rows whose scores are subtracted, one for each of `rows`: the line then shows effects,
+        each a comparison of a claim.
     """
 
     label: str
@@ -312,17 +324,21 @@ class Ablation:
         check_once(variants, f"{self.name}: variants")
         check_once(columns, f"{self.name}: columns")
         check_once(rows, f"{self.name}: rows")
+        check_once((claim.name for claim in self.claims), f"{self.name}: claims")
         _check_rows(self, variants)
         _check_records(self, records)
         _check_references(self, rows, columns)
 
     def row(self, label: str) -> Row:
+        """Return the row with a label, which it has."""
         return next(row for row in self.rows if row.label == label)
 
     def column(self, label: str) -> Column:
+        """Return the column with a label, which it has."""
         return next(column for column in self.columns if column.label == label)
 
     def variant(self, name: str) -> Variant:
+        """Return the variant with a name, which it has."""
         return next(variant for variant in self.variants if variant.name == name)
 
 
@@ -336,16 +352,21 @@ def _check_fields(fields, where):
     """Check the types of fields of a FinetuneConfig, as a row or a search gives them."""
     if not isinstance(fields, dict):
         raise UserError(f"{where}: fields must be a JSON object, not {shorten(fields)}")
-    own = {FinetuneConfig: fields, **by_class(FinetuneConfig, fields)}
-    for kind, values in own.items():
-        names = {field.name for field in dataclasses.fields(kind)}
-        fields_of(kind, {name: x for name, x in values.items() if name in names}, where)
+    names = {field.name for field in dataclasses.fields(FinetuneConfig)}
+    own = {name: value for name, value in fields.items() if name in names}
+    options = by_class(FinetuneConfig, fields)
+    if unknown := fields.keys() - own - {name for some in options.values() for name in some}:
+        raise UserError(f"{where}: {unknown_field(FinetuneConfig, min(unknown))}")
+    for kind, values in {FinetuneConfig: own, **options}.items():
+        fields_of(kind, values, where)
 
 
 def _check_rows(table, variants):
     for row in table.rows:
         check_choice("variant", row.variant, variants, f"row {row.label}")
         variant = table.variant(row.variant)
+        if variant.random_init and row.finetune.get("model"):
+            raise UserError(f"row {row.label}: a model with random weights has no `model`")
         kept = variant.pretrain.snapshots if variant.trains else ()
         if row.snapshot and row.snapshot not in kept:
             raise UserError(
@@ -355,6 +376,9 @@ def _check_rows(table, variants):
 
 
 def _check_records(table, records):
+    for spec in table.records:
+        if (spec.held_out, spec.do_lower_case) != (0.0, True):
+            raise UserError(f"records {spec.name}: held_out and do_lower_case are the corpus's")
     for column in table.columns:
         if column.question:
             name = column.question.records

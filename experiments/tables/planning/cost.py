@@ -15,7 +15,7 @@ class Estimate:
     Attributes:
       flops: of its model.
       beside_flops: of all that works beside the model, such as a teacher.
-      seconds: of one worker, for both.
+      seconds: of one worker, for both kinds of FLOPs.
       bytes: that stay on disk.
     """
 
@@ -48,7 +48,8 @@ def measured(say: Callable) -> Callable[[Steps], float]:
     """
 
     def rate_of(steps):
-        shape = steps.bert, steps.length, steps.rows
-        return steps.rate or measured_rate(*shape, say, steps.precision)
+        if steps.rate:
+            return steps.rate
+        return measured_rate(steps.bert, steps.rows, steps.length, steps.precision, say)
 
     return rate_of

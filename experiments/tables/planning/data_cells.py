@@ -9,10 +9,10 @@ import dataclasses
 from pathlib import Path
 
 from data_prep.pretraining.record_options import RecordOptions
-from experiments.tables.planning import key_fields, places
-from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec
+from experiments.tables.planning import cell_inputs, places
+from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text
 from experiments.tables.run import nli_mixture
-from experiments.tables.run.grid import Cell
+from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.folder.inputs import files_digest
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import changes_dict
@@ -20,9 +20,14 @@ from experiments.training.start import initialization
 from official_bert.common.errors import UserError
 
 NLI = "nli"
-# Measured on the sample: compression of text, and bytes in records of a character and pass.
-_PACKED, _OF_RECORDS = 2.7, 2.3
-_OF_ENTRY, _OF_PAIR = 8.0, 150.0  # bytes of a vocabulary's entry and of an NLI pair
+# Measured on the sample and on 117 MB of books and articles.
+_TEXT_PER_PACKED_BYTE = 2.7
+_RECORDS_PER_TEXT_BYTE = 2.3  # and pass over the text
+_BYTES_PER_ENTRY = 8  # of a vocabulary
+_BYTES_PER_PAIR = 150  # of NLI
+# Bytes of text a second of one core.
+_SPLIT_RATE, _VOCABULARY_RATE, _RECORDS_RATE = 3e6, 1.2e7, 4e7
+_START = 3.0  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,136 +47,156 @@ class TableData:
     examples: dict[str, tuple[int, int]]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Sentences:
-    """The sentences of a corpus, one a line.
+@dataclasses.dataclass
+class _Split:
+    """The sentences for training, or those held out, one a line.
 
     Attributes:
-      cells: that divide texts into sentences.
-      files: {"train" or "heldout": files, or references to them}.
-      digests: {split: digest of its texts}; a split without text has none.
-      sizes: {split: bytes of its text}.
+      files: files, or references to them.
+      digests: of the texts that they come from.
+      size: bytes of text.
     """
 
-    cells: list[Cell]
-    files: dict[str, list[str]]
-    digests: dict[str, str]
-    sizes: dict[str, float]
+    files: list[str] = dataclasses.field(default_factory=list)
+    digests: list[str] = dataclasses.field(default_factory=list)
+    size: float = 0.0
 
-    def learner(self, name: str, kind: str, fields: dict, **estimates) -> Cell:
+
+@dataclasses.dataclass(frozen=True)
+class _Sentences:
+    """The sentences of a corpus; `cells` divide texts into them."""
+
+    cells: list[Cell]
+    train: _Split
+    heldout: _Split
+
+    def learner(self, name: str, kind: str, fields: dict, **of_cell) -> Cell:
         """Return a cell that learns from the sentences for training.
 
         Args:
           fields: of its configuration, beside its inputs.
-          estimates: `cost`, `bytes` and `round` of the `Cell`.
+          of_cell: further fields of the `Cell`.
 
         Raises:
           UserError: there are none.
         """
-        if not self.files["train"]:
+        if not self.train.files:
             raise UserError(f"{name}: all text of the corpus is held out; give some for training")
-        paths = {"inputs": self.files["train"]}
-        files = key_fields.of_files(paths, {"text": self.digests["train"]})
-        return Cell(name, kind, {**paths, **fields}, **files, **estimates)
+        read = {"inputs": self.train.files}
+        inputs = cell_inputs.of_fields(read, {"text": " ".join(self.train.digests)})
+        return Cell(name, kind, {**read, **fields}, inputs=inputs, **of_cell)
 
 
-def of_table(ablation: Ablation) -> TableData:
+def table_data(ablation: Ablation) -> TableData:
     """Return the cells of a table's data.
 
     Raises:
       UserError: a text, the vocabulary or a file of the mixture is missing.
     """
-    corpus, cells, vocab, vectors, examples = ablation.corpus, [], "", {}, {}
+    cells, vocab, vectors, examples = [], "", {}, {}
     if any(variant.pretrain or variant.learnt for variant in ablation.variants):
-        sentences = _sentences(corpus, ablation.data_dir)
-        vocab, learnt = _vocabulary(corpus, ablation.data_dir, sentences)
-        vectors = _vectors(ablation, sentences)
-        records = [_records(spec, corpus, vocab, sentences) for spec in ablation.records]
-        of_vectors = {cell.name: cell for cell in vectors.values()}
-        cells = [*sentences.cells, *learnt, *of_vectors.values(), *records]
-    folders = [column.finetune.data_dir for column in ablation.columns if column.finetune]
-    if ablation.nli_mixture and any(folder.startswith(f"@{NLI}//") for folder in folders):
+        sentences = _sentences(ablation.corpus, ablation.data_dir)
+        cells, vocab, vectors = _cells_of_text(ablation, sentences)
+    columns = (column.finetune for column in ablation.columns if column.finetune)
+    if ablation.nli_mixture and any(referred(config.data_dir)[0] == NLI for config in columns):
         mixture, examples[NLI] = _mixture(ablation.nli_mixture, ablation.data_dir)
         cells.append(mixture)
-    names = {key: cell.name for key, cell in vectors.items()}
-    return TableData(cells, vocab, names, examples)
+    return TableData(cells, vocab, vectors, examples)
 
 
 def records_folder(name: str) -> str:
     """Return the reference to the folder of the records of a `RecordSpec`."""
-    return f"@records/{name}//records"
+    return reference(f"records/{name}", "records")
 
 
 def _sentences(corpus: Corpus, data_dir: str) -> _Sentences:
-    cells: list[Cell] = []
-    files: dict[str, list[str]] = {"train": [], "heldout": []}
-    digests: dict[str, list[str]] = {"train": [], "heldout": []}
-    sizes = {"train": 0.0, "heldout": 0.0}
+    cells, train, heldout = [], _Split(), _Split()
     for index, text in enumerate(corpus.texts):
-        texts = places.text_files(text.files, data_dir)
-        split = "heldout" if text.heldout else "train"
-        digest, size = files_digest(tuple(texts)), sum(map(_text_size, texts))
-        digests[split].append(digest)
-        sizes[split] += size
+        files = places.text_files(text.files, data_dir)
+        digest, size = files_digest(tuple(files)), sum(map(_text_size, files))
+        split = heldout if text.heldout else train
+        split.digests.append(digest)
+        split.size += size
         if text.layout == "sentences":
-            files[split] += texts
-            continue
-        name = f"sentences/{index + 1}"
-        config = {"inputs": texts, "layout": text.layout}
-        read = key_fields.of_files({"inputs": texts}, {"text": digest})
-        seconds = sum(Path(file).stat().st_size for file in texts) / 4e6
-        cells.append(Cell(name, "sentences", config, **read, cost=seconds, bytes=size / _PACKED))
-        files[split].append(f"@{name}//text/*.txt.gz")
-    joined = {split: " ".join(some) for split, some in digests.items() if some}
-    return _Sentences(cells, files, joined, sizes)
+            split.files += files
+        else:
+            cell = _divided(f"sentences/{index + 1}", text, files, digest, size)
+            cells.append(cell)
+            split.files.append(reference(cell.name, "text/*.txt.gz"))
+    return _Sentences(cells, train, heldout)
+
+
+def _divided(name: str, text: Text, files: list[str], digest: str, size: float) -> Cell:
+    """Return the cell that divides a text into sentences."""
+    return Cell(
+        name,
+        "sentences",
+        {"inputs": files, "layout": text.layout},
+        inputs=cell_inputs.of_fields({"inputs": files}, {"text": digest}),
+        cost=_START + size / _SPLIT_RATE,
+        bytes=size / _TEXT_PER_PACKED_BYTE,
+    )
 
 
 def _text_size(path: str) -> float:
     """Return the bytes of a file's text, estimated where the file is compressed."""
-    return Path(path).stat().st_size * (_PACKED if path.endswith((".gz", ".xz", ".bz2")) else 1)
+    packed = path.endswith((".gz", ".xz", ".bz2"))
+    return Path(path).stat().st_size * (_TEXT_PER_PACKED_BYTE if packed else 1)
 
 
-def _vocabulary(corpus: Corpus, data_dir: str, sentences: _Sentences) -> tuple[str, list[Cell]]:
-    """Return the vocabulary's file or a reference to it, and the cell that learns it, if any."""
+def _cells_of_text(ablation: Ablation, sentences: _Sentences):
+    """Return the cells that are made of text, the vocabulary, and `TableData.vectors`."""
+    corpus, cells = ablation.corpus, [*sentences.cells]
     if corpus.vocab:
-        return places.vocabulary(corpus.vocab, data_dir), []
-    fields = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
-    sizes = {"cost": 10, "bytes": _OF_ENTRY * corpus.vocab_size}
-    return "@vocabulary//vocab.txt", [sentences.learner("vocabulary", "vocab", fields, **sizes)]
-
-
-def _vectors(ablation: Ablation, sentences: _Sentences) -> dict[tuple[str, int], Cell]:
-    """Return {(variant, seed): the cell that learns its vectors}; variants may share one."""
-    found = {}
+        vocab = places.vocabulary(corpus.vocab, ablation.data_dir)
+    else:
+        cells.append(_vocabulary(corpus, sentences))
+        vocab = reference(cells[-1].name, "vocab.txt")
+    vectors = {}
     for variant in (variant for variant in ablation.variants if variant.learnt):
-        source = initialization.of(FinetuneConfig(model=variant.checkpoint))
         for seed in variant.seeds:
-            asked = variant.learnt, seed, ablation.corpus.do_lower_case
-            name, kind, options, sizes = source.corpus_cell(*asked)
-            fields = {"options": options}
-            cell = sentences.learner(name, kind, fields, round=seed, **sizes)
-            found[variant.name, seed] = cell
-    return found
+            cell = _vectors(variant, seed, corpus, sentences)
+            vectors[variant.name, seed] = cell.name
+            cells += [cell] if cell not in cells else []  # variants may share one
+    cells += [_records(spec, corpus, vocab, sentences) for spec in ablation.records]
+    return cells, vocab, vectors
+
+
+def _vocabulary(corpus: Corpus, sentences: _Sentences) -> Cell:
+    return sentences.learner(
+        "vocabulary",
+        "vocab",
+        {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case},
+        cost=_START + sentences.train.size / _VOCABULARY_RATE,
+        bytes=_BYTES_PER_ENTRY * corpus.vocab_size,
+    )
+
+
+def _vectors(variant, seed: int, corpus: Corpus, sentences: _Sentences) -> Cell:
+    source = initialization.of(FinetuneConfig(model=variant.checkpoint))
+    name, kind, options, sizes = source.corpus_cell(variant.learnt, seed, corpus.do_lower_case)
+    return sentences.learner(name, kind, {"options": options}, round=seed, **sizes)
 
 
 def _records(spec: RecordSpec, corpus: Corpus, vocab: str, sentences: _Sentences) -> Cell:
     options = dataclasses.asdict(spec)
     options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
     del options["name"]
-    paths, digests = dict(sentences.files), sentences.digests
+    splits = {"train": sentences.train, "heldout": sentences.heldout}
+    read: dict[str, str | list[str]] = {name: split.files for name, split in splits.items()}
+    # A split without text has no digest.
+    digests = {name: " ".join(split.digests) for name, split in splits.items() if split.digests}
     if corpus.vocab:
-        paths["vocab"] = vocab
-        digests = digests | {"vocab": files_digest((vocab,))}
-    # Options that have their defaults are left out.
-    fields = {"vocab": vocab, "options": changes_dict(RecordOptions(**options))}
-    size = sentences.sizes["train"] * spec.dupe_factor + sentences.sizes["heldout"]
+        read["vocab"], digests["vocab"] = vocab, files_digest((vocab,))
+    passes = sentences.train.size * spec.dupe_factor + sentences.heldout.size
     return Cell(
         f"records/{spec.name}",
         "records",
-        {**sentences.files, **fields},
-        **key_fields.of_files(paths, digests),
-        cost=20,
-        bytes=_OF_RECORDS * size,
+        # Options that have their defaults are left out.
+        {**read, "vocab": vocab, "options": changes_dict(RecordOptions(**options))},
+        inputs=cell_inputs.of_fields(read, digests),
+        cost=_START + passes / _RECORDS_RATE,
+        bytes=_RECORDS_PER_TEXT_BYTE * passes,
     )
 
 
@@ -179,6 +204,7 @@ def _mixture(paths: tuple[str, ...], data_dir: str) -> tuple[Cell, tuple[int, in
     """Return the cell of `Ablation.nli_mixture`, and its numbers of training and dev pairs."""
     first, *others = (str(places.inside(data_dir, path)) for path in paths)
     config = {"mnli_dev": first, "others": others}
-    read = key_fields.of_files(config, {"files": files_digest((first, *others))})
+    inputs = cell_inputs.of_fields(config, {"files": files_digest((first, *others))})
     counts = nli_mixture.counts(first, *others)
-    return Cell(NLI, "nli", config, **read, cost=2, bytes=_OF_PAIR * sum(counts)), counts
+    size = _BYTES_PER_PAIR * sum(counts)
+    return Cell(NLI, "nli", config, inputs=inputs, cost=2, bytes=size), counts

@@ -12,7 +12,7 @@ from experiments.tables.planning.plan import plan_table
 from experiments.tables.planning.steps import Steps, usual_rate
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
-from experiments.tables.run.grid import Grid, joined
+from experiments.tables.run.grid import Grid, joined, referred
 from experiments.tables.run.pool import FINISHED
 from experiments.training.folder.inputs import forget_examples, read_task
 from experiments.training.settings.flops import RATE
@@ -28,7 +28,7 @@ class _Forecast:
     """A table before it is run.
 
     Attributes:
-      cells: (name, state, estimate) of each.
+      cells: (name, state, estimate) of each cell.
       differences: between the origins of finished cells, a line each.
       bounds: {column label: (score of the trivial baseline, best possible score)}.
     """
@@ -73,6 +73,7 @@ def dry_run(
       price: of an hour of a device, in any currency; 0 leaves it out.
       workers: cells side by side; 0: as configured, or one a GPU, or one a core without GPUs.
     """
+    # Without a folder no cell is finished: nothing lies below the null device.
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     rate = _rate(share, peak, measure)
     commands.say(f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {rate.begins}")
@@ -105,7 +106,7 @@ def _forecast(ablation, folder, rate: _Rate) -> _Forecast:
     plan = plan_table(ablation)
     bounds = {label: _bounds(ablation.column(label), c) for label, c in plan.configs.items()}
     forget_examples()
-    grid = joined({"": Grid(plan.cells, folder)})  # each key once, as in the run
+    grid = joined({ablation.name: Grid(plan.cells, folder)})  # each key once, as in the run
     statuses, estimates = grid.statuses(), cost.estimate(plan, rate.of_steps)
     cells = [(name, status.state, estimates[name]) for name, status in statuses.items()]
     return _Forecast(cells, origins.differences(statuses.values()), bounds)
@@ -148,6 +149,8 @@ def _bounds(column, config) -> tuple[float | None, float | None]:
     """Return (score of the trivial baseline, best possible score) of a column; None if unknown.
 
     Both are in printed units; `config` is one of the column's FinetuneConfigs."""
+    if referred(config.data_dir)[0]:  # a cell makes the data
+        return None, None
     task, train, dev = read_task(config)
     limits = config.max_train_examples, config.max_dev_examples
     scores = task.baseline(*map(sample, (train, dev), limits))
@@ -161,10 +164,16 @@ def _bounds(column, config) -> tuple[float | None, float | None]:
 
 
 def _flops(flops: float) -> str:
-    for unit, size in (("EFLOP", 1e18), ("PFLOP", 1e15), ("TFLOP", 1e12)):
-        if flops >= size:
-            return f"{flops / size:,.1f} {unit}"
-    return f"{flops / 1e9:,.1f} GFLOP"
+    return _readable(flops, {"EFLOP": 1e18, "PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9})
+
+
+def _bytes(size: float) -> str:
+    return _readable(size, {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3})
+
+
+def _readable(value: float, units: dict[str, float]) -> str:
+    unit, size = next((one for one in units.items() if value >= one[1]), [*units.items()][-1])
+    return f"{value / size:,.1f} {unit}"
 
 
 def _seconds(value: float) -> str:
@@ -172,10 +181,3 @@ def _seconds(value: float) -> str:
         if value >= 2 * size:
             return f"{value / size:,.1f} {unit}"
     return f"{value:.0f} s"
-
-
-def _bytes(value: float) -> str:
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if value >= size:
-            return f"{value / size:,.1f} {unit}"
-    return f"{value / 1e3:,.0f} kB"

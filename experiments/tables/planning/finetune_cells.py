@@ -4,13 +4,13 @@ import dataclasses
 import json
 from typing import Any
 
-from experiments.tables.planning import key_fields, places, repetitions, steps
+from experiments.tables.planning import cell_inputs, places, repetitions
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.planning.data_cells import TableData
 from experiments.tables.planning.pretrain_cells import PretrainCells
 from experiments.tables.planning.repetitions import PlannedRun
-from experiments.tables.planning.steps import Steps
-from experiments.tables.run.grid import Cell
+from experiments.tables.planning.steps import Steps, finetuning_steps, seconds
+from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import read_task, task_digest
 from experiments.training.settings.config import FinetuneConfig
@@ -58,54 +58,34 @@ class FinetuneCells:
         return [*self._cells.values()]
 
     def runs(self, row: Row, column: Column) -> list[PlannedRun]:
-        """Return the fine-tunings of a row in a column.
+        """Return the fine-tunings of a row in a column; their cells are added to `cells`.
 
         Raises:
           UserError: data are missing, or the column's folds cannot be scored.
         """
         variant = self._ablation.variant(row.variant)
         config = replaced(column.finetune, **row.finetune)
-        source = initialization.of(self._placed(config, row, column, variant))
+        if not variant.pretrain:
+            config = dataclasses.replace(config, model=places.checkpoint(variant.checkpoint))
+        source = initialization.of(config)
         models = self._pretrained.models(variant, row.snapshot)
         # A checkpoint is the same for all seeds of a table's pre-trainings.
         seeds = variant.seeds if variant.pretrain or source.has_seeds else (0,)
         runs = []
         for repetition in repetitions.of_column(column, seeds, source):
             seed = repetition.pretrain_seed
-            # A setting of a search may change the data, or the kind of start.
             tuning = repetitions.changed(config, column, repetition)
-            tuning = self._placed(tuning, row, column, variant)
-            source = initialization.of(tuning)
-            bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(tuning)
+            tuning = self._with_folders(tuning, row, column)
             examples = self._examples(tuning, column)
+            self._note(column, tuning, examples)
             tuning = self._with_start(tuning, source, variant, seed, models.get(seed, ""))
-            trained = steps.of_finetuning(tuning, source, bert, examples.train, examples.dev)
             name = repetitions.name(row, column, repetition)
-            affinity = f"finetune {column.label} {bert} {tuning.bilstm} {tuning.features}"
-            model = 4 * bert.num_parameters if tuning.save_model and bert else 0
-            cell = Cell(
-                name,
-                "finetune",
-                changes_dict(tuning),
-                **key_fields.of_config(tuning, keep="save_model", data=examples.digest),
-                cost=steps.seconds(trained),
-                bytes=model + _RESULTS,
-                scored=True,
-                affinity=affinity,
-                round=seed,
-            )
-            cell = self._shared(cell, tuning.save_model)
-            self.steps[cell.name] = trained
-            runs.append(PlannedRun(cell.name, seed, repetition.seed, repetition.setting))
+            cell = self._cell(name, tuning, source, variant, examples, seed, column)
+            runs.append(PlannedRun(self._shared(cell, tuning.save_model), repetition))
         return runs
 
-    def _placed(
-        self, config: FinetuneConfig, row: Row, column: Column, variant: Variant
-    ) -> FinetuneConfig:
-        """Return a FinetuneConfig with the folder of its data and the checkpoint of its variant;
-        its model is saved where it is exported."""
-        if not variant.pretrain:
-            config = dataclasses.replace(config, model=places.checkpoint(variant.checkpoint))
+    def _with_folders(self, config: FinetuneConfig, row: Row, column: Column) -> FinetuneConfig:
+        """Return a FinetuneConfig with the folder of its data; it saves a model to export."""
         exports = ((export.row, export.column) for export in self._ablation.exports)
         return dataclasses.replace(
             config,
@@ -123,8 +103,8 @@ class FinetuneCells:
           model: folder of the pre-trained model, "" where there is none.
         """
         if variant.learnt:
-            vectors = self._data.vectors[variant.name, seed]
-            config = source.given(config, {"learnt": f"@{vectors}"})
+            vectors = reference(self._data.vectors[variant.name, seed])
+            config = source.given(config, {"learnt": vectors})
         if variant.random_init:
             return dataclasses.replace(
                 config,
@@ -136,33 +116,67 @@ class FinetuneCells:
         return source.given(config, {"model": model}) if model else config
 
     def _examples(self, config: FinetuneConfig, column: Column) -> _Examples:
-        cell = config.data_dir.removeprefix("@").partition("//")[0]
-        if not config.data_dir.startswith("@"):
+        """Return the examples of a fine-tuning, whose folder is known."""
+        maker, _ = referred(config.data_dir)
+        if not maker:
             digest, train, dev = task_digest(config)
-        elif cell in self._data.examples:
-            digest, (train, dev) = "", self._data.examples[cell]
+        elif maker in self._data.examples:
+            digest, (train, dev) = "", self._data.examples[maker]
         else:
             raise UserError(
-                f"column {column.label}: data_dir={config.data_dir}, and the table makes no {cell} "
-                "(nli is made of nli_mixture)"
+                f"column {column.label}: data_dir={config.data_dir}, and the table makes no "
+                f"{maker} (nli is made of nli_mixture)"
             )
         limits = config.max_train_examples or train, config.max_dev_examples or dev
-        found = _Examples(digest, min(train, limits[0]), min(dev, limits[1]))
-        if column.label not in self.configs:
-            if column.folds:
-                example_scores.check_folds(read_task(config)[0], column.metric)
-            self.configs[column.label] = config
-            self.examples[column.label] = found.train, found.dev
-        return found
+        return _Examples(digest, min(train, limits[0]), min(dev, limits[1]))
 
-    def _shared(self, cell: Cell, saves_model: bool) -> Cell:
-        """Return the cell of a fine-tuning: another column's, where that one runs the same.
+    def _note(self, column: Column, config: FinetuneConfig, examples: _Examples) -> None:
+        """Keep the configuration and the examples of a column's first run; check its folds."""
+        if column.label in self.configs:
+            return
+        if column.folds and referred(config.data_dir)[0]:
+            raise UserError(f"column {column.label}: folds are of data that are there, not made")
+        if column.folds:
+            example_scores.check_folds(read_task(config)[0], column.metric)
+        self.configs[column.label] = config
+        self.examples[column.label] = examples.train, examples.dev
+
+    def _cell(
+        self,
+        name: str,
+        config: FinetuneConfig,
+        source: ModelSource,
+        variant: Variant,
+        examples: _Examples,
+        seed: int,
+        column: Column,
+    ) -> Cell:
+        """Return the cell of a fine-tuning, and keep its Steps."""
+        bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
+        steps = finetuning_steps(config, source, bert, examples.train, examples.dev)
+        self.steps[name] = steps
+        model = 4 * bert.num_parameters if config.save_model and bert else 0
+        return Cell(
+            name,
+            "finetune",
+            changes_dict(config),
+            inputs=cell_inputs.of_training(config, keep="save_model", data=examples.digest),
+            cost=seconds(steps),
+            bytes=model + _RESULTS,
+            scored=True,
+            affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
+            round=seed,
+        )
+
+    def _shared(self, cell: Cell, saves_model: bool) -> str:
+        """Add a cell, and return its name: another column's, where that one runs the same.
 
         A run that keeps its model takes the place of one that keeps none."""
         question: dict[str, Any] = {**cell.config, "save_model": None}
-        same = json.dumps([question, cell.fingerprints], sort_keys=True)
+        same = json.dumps([question, cell.inputs.fingerprints], sort_keys=True)
         known = self._cells.get(same)
-        if known and not saves_model:
-            return known
-        self._cells[same] = dataclasses.replace(cell, name=known.name) if known else cell
-        return self._cells[same]
+        if not known:
+            self._cells[same] = cell
+        elif saves_model:
+            self._cells[same] = dataclasses.replace(cell, name=known.name)
+        return self._cells[same].name

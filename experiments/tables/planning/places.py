@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from data_prep.corpus.input_files import expand_inputs
+from experiments.tables.run.grid import referred
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 
@@ -46,7 +47,7 @@ def task_folder(folder: str, data_dir: str) -> str:
         from data_prep import sample
 
         return sample.task_dir(name)
-    return folder if folder[:1] in ("", "@") else str(inside(data_dir, folder))
+    return str(inside(data_dir, folder)) if folder and not referred(folder)[0] else folder
 
 
 def vocabulary(name: str, data_dir: str) -> str:
@@ -85,15 +86,12 @@ def earlier_model(name: str) -> str:
     return str(found)
 
 
-def lacks(model: str) -> str:
-    """Return why the model of an optional variant is not at hand, "" where it is."""
+def why_missing(model: str) -> str:
+    """Return the reason why a checkpoint or a file is missing; "" where it is there, or where
+    another cell makes it."""
     try:
-        folder = checkpoint(model)
+        path = checkpoint(model)
     except UserError as error:
         return str(error)
-    return "" if is_there(folder) else f"{folder} is missing"
-
-
-def is_there(path: str) -> bool:
-    """Return whether a path exists, names a model of the package, or is made by another cell."""
-    return path.startswith("@") or embedded.find(path).exists()
+    there = referred(path)[0] or embedded.find(path).exists()
+    return "" if there else f"{path} is missing"

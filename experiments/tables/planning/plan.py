@@ -3,7 +3,8 @@
     records/NAME -> pretrain/VARIANT/SEED -> finetune/COLUMN/ROW/SEEDS -> export/COLUMN/ROW
                                           -> KIND OF QUESTION/RECORDS/VARIANT/SEED
 
-`data_cells` has those before them. A vocabulary file or a model that is given needs no cell.
+`data_cells` draws what stands before the records. A vocabulary or a model that is given needs no
+cell.
 """
 
 import dataclasses
@@ -16,7 +17,7 @@ from experiments.tables.planning.pretrain_cells import PretrainCells
 from experiments.tables.planning.question_cells import QuestionCells
 from experiments.tables.planning.repetitions import PlannedRun
 from experiments.tables.planning.steps import Steps
-from experiments.tables.run.grid import Cell
+from experiments.tables.run.grid import Cell, reference
 from experiments.training.folder.inputs import forget_examples
 from experiments.training.settings.config import FinetuneConfig, path_values
 from experiments.training.settings.options import replaced
@@ -29,11 +30,11 @@ class TablePlan:
     Attributes:
       cells: of the whole table.
       runs: {(row label, column label): its runs}.
-      pretrains: {(variant name, seed): cell}, where the table pre-trains.
-      exports: cells of exports.
+      pretrains: {(variant name, seed): name of the cell}, where the table pre-trains.
+      exports: names of the cells.
       configs: {column label: FinetuneConfig of its first run}.
       examples: {column label: (training examples, dev examples)}.
-      steps: {cell of a training: its Steps}.
+      steps: {name of a training's cell: its Steps}.
       left_out: {label of a row that is left out: what it lacks}.
     """
 
@@ -53,7 +54,7 @@ def plan_table(ablation: Ablation) -> TablePlan:
     Raises:
       UserError: data that the ablation names are missing.
     """
-    data = data_cells.of_table(ablation)
+    data = data_cells.table_data(ablation)
     pretrained = PretrainCells(ablation, data.vocab)
     finetuned = FinetuneCells(ablation, data, pretrained)
     asked = QuestionCells(ablation, pretrained)
@@ -61,17 +62,20 @@ def plan_table(ablation: Ablation) -> TablePlan:
     for column in ablation.columns:
         kind = finetuned if column.finetune else asked if column.question else pretrained
         for row in ablation.rows:
-            found = [] if row.label in left_out else kind.runs(row, column)
-            if found:
-                runs[row.label, column.label] = found
+            planned = [] if row.label in left_out else kind.runs(row, column)
+            if planned:
+                runs[row.label, column.label] = planned
     forget_examples()
-    pretrains = {(v, s): cell for v, cells in pretrained.cells.items() for s, cell in cells.items()}
-    cells = [*data.cells, *pretrains.values(), *finetuned.cells, *asked.cells]
+    cells = [*data.cells, *pretrained.cells, *finetuned.cells, *asked.cells]
     exports = _exports(ablation.exports, runs, {cell.name: cell for cell in cells})
     return TablePlan(
         cells=(*cells, *exports),
         runs=runs,
-        pretrains={key: cell.name for key, cell in pretrains.items()},
+        pretrains={
+            (variant, seed): cell.name
+            for variant, cells in pretrained.by_variant.items()
+            for seed, cell in cells.items()
+        },
         exports=tuple(cell.name for cell in exports),
         configs=finetuned.configs,
         examples=finetuned.examples,
@@ -82,35 +86,40 @@ def plan_table(ablation: Ablation) -> TablePlan:
 
 def _exports(exports: tuple[Export, ...], runs, cells: dict[str, Cell]) -> list[Cell]:
     """Return the cells that export the model of a row's first run in a column."""
-    found = []
-    for export in exports:
-        if (export.row, export.column) in runs:  # a row that is left out has none
-            run = runs[export.row, export.column][0]
-            name = f"export/{export.column}/{export.row}"
-            config = {"model": f"@{run.cell}//model", "examples": list(export.examples)}
-            # A SavedModel has the weights and about a megabyte of graphs.
-            estimates = {"cost": 15, "bytes": cells[run.cell].bytes + 1e6}
-            found.append(Cell(name, "export", config, round=run.pretrain_seed, **estimates))
-    return found
+    pairs = [(export, runs.get((export.row, export.column))) for export in exports]
+    # A row that is left out has no runs.
+    first = [(export, planned[0]) for export, planned in pairs if planned]
+    return [_export(export, run, cells[run.cell]) for export, run in first]
+
+
+def _export(export: Export, run: PlannedRun, finetuning: Cell) -> Cell:
+    return Cell(
+        f"export/{export.column}/{export.row}",
+        "export",
+        {"model": reference(run.cell, "model"), "examples": list(export.examples)},
+        cost=15,
+        bytes=finetuning.bytes + 1e6,  # the weights, and about a megabyte of graphs
+        round=run.repetition.pretrain_seed,
+    )
 
 
 def _left_out(ablation: Ablation) -> dict[str, str]:
     """Return {label of a row: what it lacks} of rows whose optional files are missing.
 
     A variant says that its checkpoint is optional; the paths of a row's own options always are."""
-    optional = {v.name: places.lacks(v.checkpoint) for v in ablation.variants if v.optional}
-    found = {}
+    optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
+    left_out = {}
     for row in ablation.rows:
         options = replaced(FinetuneConfig(), **row.finetune).model_options
-        paths = [path for one in options for _, path in path_values(one).values() if path]
-        missing = [f"{path} is missing" for path in paths if not places.is_there(path)]
-        if why := [*missing, *filter(None, [optional.get(row.variant)])]:
-            found[row.label] = f"left out, {why[-1]}"
-    return found
+        paths = [path for one in options for _, path in path_values(one).values()]
+        paths.append(optional.get(row.variant, ""))
+        if why := [*filter(None, map(places.why_missing, filter(None, paths)))]:
+            left_out[row.label] = f"left out, {', '.join(why)}"
+    return left_out
 
 
 def files_read(plan: TablePlan) -> list[str]:
     """List the files that a plan's cells read and no cell makes: texts, task files, models and
     such."""
-    paths = dict.fromkeys(path for cell in plan.cells for path in cell.reads)
+    paths = dict.fromkeys(path for cell in plan.cells for path in cell.inputs.paths)
     return [file for path in paths for file in members(path)]

@@ -5,11 +5,11 @@ import dataclasses
 import functools
 from collections import defaultdict
 
-from experiments.tables.planning import data_cells, key_fields, places, steps
+from experiments.tables.planning import cell_inputs, data_cells, places
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
-from experiments.tables.planning.repetitions import PlannedRun
-from experiments.tables.planning.steps import Steps
-from experiments.tables.run.grid import Cell
+from experiments.tables.planning.repetitions import PlannedRun, Repetition
+from experiments.tables.planning.steps import Steps, pretraining_steps, seconds
+from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.start.initial_state import sizes_of
@@ -20,19 +20,25 @@ from official_bert.objectives import check_direction
 class PretrainCells:
     """The pre-trainings of a table. Rows that fine-tune the same variant share them.
 
+    All are planned at once, for a trunk or a teacher may have no row of its own.
+
     Attributes:
-      cells: {variant: {seed: Cell}}.
+      by_variant: {variant: {seed: Cell}}.
       steps: {name of a cell: its Steps}.
     """
 
     def __init__(self, ablation: Ablation, vocab: str):
-        self.cells: dict[str, dict[int, Cell]] = defaultdict(dict)
+        self.by_variant: dict[str, dict[int, Cell]] = defaultdict(dict)
         self.steps: dict[str, list[Steps]] = {}
         self._ablation, self._vocab = ablation, vocab
         self._records = {data_cells.records_folder(spec.name): spec for spec in ablation.records}
         for variant in ablation.variants:
             for seed in variant.seeds if variant.trains else ():
-                self.cells[variant.name][seed] = self._cell(variant, seed)
+                self.by_variant[variant.name][seed] = self._cell(variant, seed)
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for cells in self.by_variant.values() for cell in cells.values()]
 
     def models(self, variant: Variant, snapshot: int = 0) -> dict[int, str]:
         """Return {seed: folder of its model} of a variant: of its pre-trainings, or checkpoints.
@@ -44,15 +50,15 @@ class PretrainCells:
             folders = map(places.earlier_model, variant.checkpoints)
             return dict(zip(variant.seeds, folders, strict=True))
         inside = f"snapshots/step-{snapshot:08d}" if snapshot else "model"
-        cells = self.cells.get(variant.name, {})
-        return {seed: f"@{cell.name}//{inside}" for seed, cell in cells.items()}
+        cells = self.by_variant.get(variant.name, {})
+        return {seed: reference(cell.name, inside) for seed, cell in cells.items()}
 
     def runs(self, row: Row, column: Column) -> list[PlannedRun]:
         """Return the pre-trainings of a row, whose held-out results are its scores."""
         if row.snapshot or row.finetune:
             return []
-        cells = self.cells.get(row.variant, {})
-        return [PlannedRun(cell.name, seed) for seed, cell in cells.items()]
+        cells = self.by_variant.get(row.variant, {})
+        return [PlannedRun(cell.name, Repetition(seed)) for seed, cell in cells.items()]
 
     def _cell(self, variant: Variant, seed: int) -> Cell:
         config, where = self._with_files(variant.pretrain, seed), f"variant {variant.name}"
@@ -60,13 +66,13 @@ class PretrainCells:
         config, steps_taken = self._behind_trunk(config, seed)
         config, beside = self._with_options(config, seed)
         name = f"pretrain/{variant.name}/{seed}"
-        self.steps[name] = steps.of_pretraining(config, self._records, beside, steps_taken)
+        self.steps[name] = pretraining_steps(config, self._records, beside, steps_taken)
         return Cell(
             name,
             "pretrain",
             changes_dict(config),
-            **key_fields.of_config(config, keep="snapshots"),
-            cost=steps.seconds(self.steps[name]),
+            inputs=cell_inputs.of_training(config, keep="snapshots"),
+            cost=seconds(self.steps[name]),
             bytes=_bytes_left(config),
             scored=True,
             affinity=f"pretrain {config.bert_config} {config.objectives}",
@@ -89,7 +95,7 @@ class PretrainCells:
         if not config.trunk:
             return config, 0
         cell, trunk = self._other("trunk", config.trunk, seed)
-        return dataclasses.replace(config, trunk=f"@{cell.name}"), trunk.num_train_steps
+        return dataclasses.replace(config, trunk=reference(cell.name)), trunk.num_train_steps
 
     def _with_options(self, config: PretrainConfig, seed: int):
         """Return a PretrainConfig whose options have their folders, and the FLOPs beside its model
@@ -99,26 +105,28 @@ class PretrainCells:
         config = dataclasses.replace(config, model_options=tuple(options for options, _ in planned))
         return config, [flops_of for _, flops_of in planned if flops_of]
 
-    def _other(self, field: str, reference: str, seed: int) -> tuple[Cell, PretrainConfig]:
+    def _other(self, field: str, text: str, seed: int) -> tuple[Cell, PretrainConfig]:
         """Return the cell and the PretrainConfig of the variant that a field names as "@NAME"."""
-        name = reference.removeprefix("@")
-        if seed not in self.cells.get(name, {}):
+        name = text.removeprefix("@")
+        if seed not in self.by_variant.get(name, {}):
             raise UserError(f"{field} @{name}: no variant {name} with seed {seed} stands before it")
-        return self.cells[name][seed], self._ablation.variant(name).pretrain
+        return self.by_variant[name][seed], self._ablation.variant(name).pretrain
 
-    def _model_of(self, field: str, reference: str, seed: int):
+    def _model_of(self, field: str, model: str, seed: int):
         """Return (folder, BertConfig) of the model that an option's field names (see
         `Options.planned`)."""
-        if not reference.startswith("@"):
-            return reference, sizes_of(reference)
-        cell, config = self._other(field, reference, seed)
-        return f"@{cell.name}//model", config.bert_config
+        if not referred(model)[0]:
+            return model, sizes_of(model)
+        cell, config = self._other(field, model, seed)
+        return reference(cell.name, "model"), config.bert_config
 
 
 def _bytes_left(config: PretrainConfig) -> float:
     """Return the bytes of a finished run's model, snapshots and checkpoints."""
     models = 1 + len(config.snapshots)
     kept = config.keep_checkpoints + bool(config.eval_every)  # the newest, and the best one
-    checkpoints = min(kept, -(-config.num_train_steps // config.save_every))
+    # The last step is always saved.
+    saved = -(-config.num_train_steps // config.save_every) if config.save_every else 1
+    checkpoints = min(kept, saved)
     # A model has its weights in float32, a checkpoint both moments of Adam too.
     return 4 * config.bert_config.num_parameters * (models + 3 * checkpoints)

@@ -2,37 +2,35 @@
 
 import dataclasses
 import itertools
-from typing import NamedTuple
 
-from experiments.tables.planning.ablation import Column, Row
+from experiments.tables.planning.ablation import RESTARTS, Column, Row
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.options import replaced
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannedRun:
-    """A run that a score of the table comes from; the folds of one score share seeds and setting.
+class Repetition:
+    """One of the runs behind a score.
 
     Attributes:
-      cell: its name.
       pretrain_seed: of the pre-trained model.
       finetune_seed: of `Column.seeds`; 0 where nothing is fine-tuned.
       setting: index in `Column.search`.
+      fold: from 1; 1 where the column has no folds.
     """
 
-    cell: str
     pretrain_seed: int
     finetune_seed: int = 0
     setting: int = 0
+    fold: int = 1
 
 
-class Repetition(NamedTuple):
-    """One fine-tuning of a row in a column."""
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """The name of a cell whose result enters a score, and which of the score's runs it is."""
 
-    pretrain_seed: int
-    seed: int
-    setting: int  # index in Column.search
-    fold: int  # from 1; 1 where the column has no folds
+    cell: str
+    repetition: Repetition
 
 
 def of_column(column: Column, pretrain_seeds: tuple[int, ...], source) -> list[Repetition]:
@@ -43,15 +41,15 @@ def of_column(column: Column, pretrain_seeds: tuple[int, ...], source) -> list[R
     """
     seeds = column.seeds if source.repeats else column.seeds[:1]
     settings, folds = range(max(1, len(column.search))), range(1, max(1, column.folds) + 1)
-    found = itertools.product(pretrain_seeds, seeds, settings, folds)
-    return [Repetition(*one) for one in found]
+    product = itertools.product(pretrain_seeds, seeds, settings, folds)
+    return [Repetition(*one) for one in product]
 
 
 def changed(config: FinetuneConfig, column: Column, repetition: Repetition) -> FinetuneConfig:
     """Return a row's FinetuneConfig in a column with the seed, setting and fold of a repetition.
 
     A setting of `Column.search` replaces the row's own."""
-    fields = {"seed": 1000 * repetition.pretrain_seed + repetition.seed}
+    fields = {"seed": RESTARTS * repetition.pretrain_seed + repetition.finetune_seed}
     if column.search:
         fields |= column.search[repetition.setting]
     if column.folds:
@@ -63,7 +61,7 @@ def changed(config: FinetuneConfig, column: Column, repetition: Repetition) -> F
 
 def name(row: Row, column: Column, repetition: Repetition) -> str:
     """Return the name of a fine-tuning's cell."""
-    seeds = f"{repetition.pretrain_seed}-{repetition.seed}"
+    seeds = f"{repetition.pretrain_seed}-{repetition.finetune_seed}"
     setting = f"/{repetition.setting + 1}" if column.search else ""
     fold = f"/fold-{repetition.fold}" if column.folds else ""
     return f"finetune/{column.label}/{row.label}/{seeds}{setting}{fold}"

@@ -29,52 +29,58 @@ def gpu_memory():
 
 
 def measured_rate(
-    bert, length: int, batch: int, say: Callable = print, precision: str = "float32"
+    bert, rows: int, length: int, precision: str = "float32", say: Callable = print
 ) -> float:
-    """Return FLOPs a second of training this shape on this machine; shapes are timed once.
+    """Return FLOPs a second of training a shape on this machine; shapes are timed once.
 
     On a GPU with JAX whole training steps are timed, several in one compiled call. On a CPU a step
     of too many FLOPs is timed with a smaller batch, then with fewer layers: the rate of a large
     matrix product does not depend on the number of products.
 
     Args:
-      length: tokens a row.
-      batch: rows.
-      say: takes a line before the timing.
+      bert: BertConfig, or a configuration with its sizes.
+      rows, length: shape of a batch.
       precision: on a GPU; a CPU's step is timed in float32.
+      say: takes a line before the timing.
     """
     # The sizes alone count: other models of these sizes are as fast as BERT.
-    sizes = {name: getattr(bert, name) for name in SIZES}
+    sizes = BertConfig(**{name: getattr(bert, name) for name in SIZES})
     memory = gpu_memory()
-    if not memory:
-        # A row of the vocabulary costs memory, not time: the table is looked up.
-        sizes["vocab_size"] = min(bert.vocab_size, 1000)
-    sized = BertConfig(**sizes)
-    shape = sized, length, batch, precision if memory else "float32"
+    shape = (sizes, rows, length, precision) if memory else _reduced(sizes, rows, length)
     if shape not in _rates:
-        timed = _on_gpu(*shape, memory, say) if memory else _on_cpu(*shape[:3], say)
-        _rates[shape] = timed
+        _rates[shape] = _on_gpu(*shape, memory, say) if memory else _on_cpu(*shape, say)
     return _rates[shape]
 
 
-def _on_gpu(bert, length, batch, precision, memory, say) -> float:
+def _reduced(bert: BertConfig, rows: int, length: int) -> tuple[BertConfig, int, int]:
+    """Return a shape whose step is timed on a CPU in place of a larger one's."""
+    # A small vocabulary saves memory; the rate of its product is much the same.
+    bert = dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000))
+    while rows > 1 and 3 * bert.encoder_flops(rows, length) > _BUDGET:
+        rows //= 2
+    while bert.num_hidden_layers > 1 and 3 * bert.encoder_flops(rows, length) > _BUDGET:
+        bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
+    return bert, rows, length
+
+
+def _on_gpu(bert, rows, length, precision, memory, say) -> float:
     from experiments.training.step import device_choices
 
     predictions = usual_predictions(length)
-    shape = device_choices.StepShape(batch, length, predictions)
+    shape = device_choices.StepShape(rows, length, predictions)
     config = PretrainConfig(bert=bert, precision=precision)
     parts = device_choices.micro_batches(config, bert, [shape], memory)
-    flops = pretraining_step_flops(bert, _OBJECTIVES, batch, length, predictions)
+    flops = pretraining_step_flops(bert, _OBJECTIVES, rows, length, predictions)
     steps = device_choices.steps_of_a_call(flops)
     layers, width, some = bert.num_hidden_layers, bert.hidden_size, device_choices.counted(parts)
     say(
-        f"  times {steps} steps on {memory.kind}: {layers} deep, {width} wide, {batch} rows of "
+        f"  times {steps} steps on {memory.kind}: {layers} deep, {width} wide, {rows} rows of "
         f"{length} tokens in {some}"
     )
-    return flops / seconds_of_a_step(bert, length, batch, precision, parts, steps)
+    return flops / seconds_of_a_step(bert, rows, length, precision, parts, steps)
 
 
-def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
+def seconds_of_a_step(bert, rows, length, precision, parts, steps) -> float:
     """Return the seconds of a pre-training step on JAX, in a compiled call of several steps."""
     from experiments.training.step import jax_strategies
     from experiments.training.step.jax_trainer import JaxTrainer
@@ -88,14 +94,14 @@ def seconds_of_a_step(bert, length, batch, precision, parts, steps) -> float:
         precision,
     )
     trainer.set_schedule(1e-4, 0, 1_000_000)
-    batches = itertools.repeat(_batch(batch, length))
+    batches = itertools.repeat(_batch(rows, length))
     # The first one compiles.
     return (
         min(timeit.repeat(lambda: trainer.train_from(batches, steps), number=1, repeat=3)) / steps
     )
 
 
-def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
+def _on_cpu(bert: BertConfig, rows: int, length: int, say: Callable) -> float:
     import_tensorflow()
     import keras
 
@@ -103,22 +109,15 @@ def _on_cpu(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
     from official_bert.pretraining import BertPretrainer
 
     layers, width = bert.num_hidden_layers, bert.hidden_size
-    say(f"  times a step: {layers} deep, {width} wide, {batch} rows of {length} tokens")
-    while 3 * bert.encoder_flops(batch, length) > _BUDGET:
-        if batch > 1:
-            batch //= 2
-        elif bert.num_hidden_layers > 1:
-            bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
-        else:
-            break
+    say(f"  times a step: {layers} deep, {width} wide, {rows} rows of {length} tokens")
     model = BertPretrainer(bert)
     # TensorFlow without XLA, as in training; JAX needs XLA.
     model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
-    rows = _batch(batch, length)
+    batch = _batch(rows, length)
     # The first one compiles.
-    best = min(timeit.repeat(lambda: model.train_on_batch(rows), number=1, repeat=4))
+    best = min(timeit.repeat(lambda: model.train_on_batch(batch), number=1, repeat=4))
     predictions = usual_predictions(length)
-    return pretraining_step_flops(bert, _OBJECTIVES, batch, length, predictions) / best
+    return pretraining_step_flops(bert, _OBJECTIVES, rows, length, predictions) / best
 
 
 def _batch(rows, length):

@@ -20,7 +20,7 @@ class Steps:
     """Training steps of one shape: a phase of a pre-training, or a whole fine-tuning.
 
     Attributes:
-      bert: BertConfig of the model; None of a model on word vectors.
+      bert: BertConfig of the model; None where a model on word vectors has none.
       rows, length: shape of a batch.
       precision: "float32" or "mixed_bfloat16".
       flops: of the model, in all these steps.
@@ -52,7 +52,7 @@ def seconds(steps: Sequence[Steps], rate_of: Callable[[Steps], float] = usual_ra
     return START_SECONDS + sum((one.flops + one.beside_flops) / rate_of(one) for one in steps)
 
 
-def of_pretraining(
+def pretraining_steps(
     config: PretrainConfig,
     records: Mapping[str, RecordOptions] | None = None,
     beside: Sequence[Callable] = (),
@@ -69,7 +69,7 @@ def of_pretraining(
       UserError: a phase takes its length from records that are not known.
     """
     bert, rate = config.bert_config, initialization.of(config).rate
-    found = []
+    phases = []
     for phase in config.phases:
         count = max(0, phase.num_train_steps - steps_taken)
         steps_taken = max(0, steps_taken - phase.num_train_steps)
@@ -83,12 +83,21 @@ def of_pretraining(
         rows = phase.train_batch_size or config.train_batch_size
         flops = pretraining_step_flops(bert, config.objectives, rows, length, masked)
         others = sum(flops_of(rows, length, masked) for flops_of in beside)
-        shape = bert, rows, length, config.precision
-        found.append(Steps(*shape, flops * count, others * count, rate))
-    return found
+        phases.append(
+            Steps(
+                bert=bert,
+                rows=rows,
+                length=length,
+                precision=config.precision,
+                flops=flops * count,
+                beside_flops=others * count,
+                rate=rate,
+            )
+        )
+    return phases
 
 
-def of_finetuning(
+def finetuning_steps(
     config: FinetuneConfig, source: ModelSource, bert, train_examples: int, dev_examples: int
 ) -> list[Steps]:
     """Return the steps of a fine-tuning; none where no network is trained.
@@ -103,5 +112,13 @@ def of_finetuning(
     flops = source.planned_flops(config, bert, train_rows, dev_rows)
     if not flops:
         return []
-    shape = bert, config.train_batch_size, config.max_seq_length, config.precision
-    return [Steps(*shape, flops, rate=source.rate)]
+    return [
+        Steps(
+            bert=bert,
+            rows=config.train_batch_size,
+            length=config.max_seq_length,
+            precision=config.precision,
+            flops=flops,
+            rate=source.planned_rate(config),
+        )
+    ]

@@ -4,6 +4,7 @@ The results are all that `experiments.report` needs to draw the table again.
 """
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from experiments.tables.judging.intervals import Run, mean_and_deviation
 from experiments.tables.judging.judgement import judge_results
 from experiments.tables.planning.ablation import Ablation, Column, Row
 from experiments.tables.planning.plan import TablePlan
+from experiments.tables.planning.repetitions import Repetition
 from experiments.tables.reporting.paper import TABLES
 from experiments.tables.run import origins
 from experiments.tables.run.grid import Grid
@@ -102,19 +104,20 @@ def _collect(ablation, plan, grid, statuses, made):
         column = ablation.column(key[1])
         settings: dict[int, list[Run]] = {}
         names: dict[int, list] = {}
-        folds: dict[tuple[int, int, int], list[Path]] = {}
+        folds: dict[Repetition, list[Path]] = {}
         for one in planned:
+            whole, setting = replace(one.repetition, fold=1), one.repetition.setting
             status, result = statuses[one.cell], made.get(one.cell)
             if result and (column.metric or result.main_metric) not in result.scores:
                 holes[key] = f"its runs have no {column.metric or 'score'}"
             elif result:
-                cells = folds.setdefault((one.setting, one.pretrain_seed, one.finetune_seed), [])
+                cells = folds.setdefault(whole, [])
                 cells.append(grid.folder(one.cell))
                 if len(cells) >= column.folds:
                     run = _run(column, one, result, grid, cells)
-                    settings.setdefault(one.setting, []).append(run)
+                    settings.setdefault(setting, []).append(run)
                     found = [cell.name for cell in cells]
-                    names.setdefault(one.setting, []).append(found if column.folds else found[-1])
+                    names.setdefault(setting, []).append(found if column.folds else found[-1])
             elif status.state == FAILED:
                 holes[key] = status.reason
             else:
@@ -130,13 +133,14 @@ def _collect(ablation, plan, grid, statuses, made):
 
 def _run(column: Column, planned, result, grid, folds=()) -> Run:
     metric = column.metric or result.main_metric
+    seeds = planned.repetition.pretrain_seed, planned.repetition.finetune_seed
     if column.folds:
         points, influence = archives.union(folds, metric)
         value = points if column.percent else points / 100
-        return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
+        return Run(*seeds, value, influence)
     value = (100 if column.percent else 1) * result.scores[metric]
     influence = archives.influence(grid.folder(planned.cell), metric)
-    return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
+    return Run(*seeds, value, influence)
 
 
 def _row(ablation, row: Row, made, folders, chosen, holes) -> results.RowResult:

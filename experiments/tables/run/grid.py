@@ -41,6 +41,22 @@ _KEY = re.compile(r"(v\d+-)?[0-9a-f]{16}$")  # at the end of a folder's name
 
 
 @dataclasses.dataclass(frozen=True)
+class CellInputs:
+    """The files that a cell reads from outside the grid, and how they enter its key.
+
+    Attributes:
+      ignored: top-level fields of `Cell.config` that are not in the key (paths, devices); cells
+        that they refer to still are.
+      fingerprints: digests, by any names, of what lies at the paths.
+      paths: of all that is read; no output may replace it.
+    """
+
+    ignored: tuple[str, ...] = ()
+    fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Cell:
     """One piece of work.
 
@@ -49,10 +65,7 @@ class Cell:
       kind: chooses the function that runs it.
       config: JSON values; strings that start with "@NAME//" are files of the cell NAME. Options
         that have their defaults are left out, so that a new option changes no key.
-      ignored: top-level fields of `config` that are not in the key (paths, devices); cells that
-        they refer to still are.
-      fingerprints: digests of what the cell reads from outside the grid.
-      reads: paths of what it reads from outside the grid, which no output may replace.
+      inputs: files from outside the grid.
       cost: estimated seconds, for the order and for `--dry_run`.
       bytes: estimated size of what it leaves on disk, for `--dry_run`.
       affinity: cells with the same one share compiled steps; a worker prefers them in a row.
@@ -64,9 +77,7 @@ class Cell:
     name: str
     kind: str
     config: dict[str, Any]
-    ignored: tuple[str, ...] = ()
-    fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
-    reads: tuple[str, ...] = ()
+    inputs: CellInputs = CellInputs()
     cost: float = 1.0
     bytes: float = 1e5
     affinity: str = ""
@@ -81,6 +92,20 @@ class Cell:
         return tuple(needs)
 
 
+def reference(cell: str, path: str = "") -> str:
+    """Return the text by which a cell's configuration refers to a file or folder of another cell;
+    "" is its whole folder."""
+    return f"@{cell}" + f"//{path}" * bool(path)
+
+
+def referred(value: Any) -> tuple[str, str]:
+    """Return (cell, path inside its folder) of a `reference`; ("", "") of any other value."""
+    if not (isinstance(value, str) and value.startswith("@")):
+        return "", ""
+    cell, _, path = value[1:].partition("//")
+    return cell, path
+
+
 class Grid:
     """The cells of an experiment and the folder that holds their work.
 
@@ -89,7 +114,8 @@ class Grid:
       root: folder with one subfolder a cell; may be shared by several grids.
 
     Raises:
-      UserError: two cells share a name, or one refers to a cell that is not there or to itself.
+      UserError: two cells share a name, a name has "//", or a cell refers to one that is not there
+        or to itself.
     """
 
     def __init__(self, cells: Iterable[Cell], root: str | os.PathLike):
@@ -97,7 +123,9 @@ class Grid:
         self.cells: dict[str, Cell] = {}
         for cell in cells:
             if cell.name in self.cells and self.cells[cell.name] != cell:
-                raise UserError(f"two cells are named {cell.name}")
+                raise UserError(f"two cells are named {cell.name}; rename a row or a column")
+            if "//" in cell.name:
+                raise UserError(f"cell {cell.name}: the name of a row, column or variant holds //")
             self.cells[cell.name] = cell
         self._keys: dict[str, str] = {}
         for name in self.cells:
@@ -116,11 +144,12 @@ class Grid:
         if name not in self._keys:
             cell = self.cells[name]
             keys = {need: self.key(need, (*_path, name)) for need in cell.needs}
-            config = {k: v for k, v in cell.config.items() if k not in cell.ignored}
+            config = {k: v for k, v in cell.config.items() if k not in cell.inputs.ignored}
             config = _replace_references(config, lambda need, rest: f"@{keys[need]}{rest}")
             # All needed keys, since an ignored field may refer to a cell too.
             needs = list(keys.values())
-            text = json.dumps([FORMAT, cell.kind, config, cell.fingerprints, needs], sort_keys=True)
+            determines = [FORMAT, cell.kind, config, cell.inputs.fingerprints, needs]
+            text = json.dumps(determines, sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             self._keys[name] = f"v{FORMAT}-{digest}"
         return self._keys[name]
@@ -203,25 +232,24 @@ class Grid:
                 raise UserError(
                     "cells have a result, but not the file that others need, as where they came "
                     "from an archive; delete these folders, and they are run again:\n"
-                    + "\n".join(f"  {folder} ({rest[1:]})" for folder, rest in lacking.items())
+                    + "\n".join(f"  {folder} ({path})" for folder, path in lacking)
                 )
             Pool(self, workers, runner, on_event, poll_seconds).run(rounds)
         return self.statuses()
 
-    def _lacking(self) -> dict[Path, str]:
-        """Return {folder of a finished cell: the file that a pending one needs and that is
-        missing}."""
+    def _lacking(self) -> list[tuple[Path, str]]:
+        """Return (folder of a finished cell, missing file there that a pending one needs)."""
         statuses, lacking = self.statuses(), {}
 
         def look(need, rest):
             folder = self.folder(need)
             if statuses[need].state == FINISHED and not glob.glob(glob.escape(str(folder)) + rest):
-                lacking[folder] = rest
+                lacking[folder, rest[1:]] = None
 
         for name, status in statuses.items():
             if status.state == PENDING:
                 _replace_references(self.cells[name].config, look)
-        return lacking
+        return [*lacking]
 
     def ranks(self) -> dict[str, float]:
         """Return the estimated seconds from the start of each cell to the end of all that wait for
@@ -259,7 +287,7 @@ def joined(grids: dict[str, Grid]) -> Grid:
             new = names[grid.key(name)]
 
             def renamed(need, rest, grid=grid):
-                return f"@{names[grid.key(need)]}" + f"/{rest}" * bool(rest)
+                return reference(names[grid.key(need)], rest[1:])
 
             config = _replace_references(cell.config, renamed)
             seen = cells.get(new)
@@ -279,9 +307,9 @@ def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:
 
     A cell's name holds single slashes only.
     """
-    if isinstance(value, str) and value.startswith("@"):
-        name, _, rest = value[1:].partition("//")
-        return replace(name, f"/{rest}" if rest else "")
+    cell, path = referred(value)
+    if cell:
+        return replace(cell, f"/{path}" if path else "")
     if isinstance(value, dict):
         return {key: _replace_references(inner, replace) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -78,15 +78,25 @@ def usual_predictions(length: int) -> int:
 def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
     """Return the FLOPs of one forward pass of the fine-tuned part on [rows, length] tokens.
 
-    On a frozen encoder only the BiLSTMs run each epoch; the encoder runs once for all such runs.
+    On a frozen encoder (`features`) these are the BiLSTMs alone.
     """
     if config.features:
         return bilstm_flops(bert, config.features, config.feature_width, rows * length)
-    return class_of_task(config.task).forward_flops(bert, rows, length)
+    flops = class_of_task(config.task).forward_flops(bert, rows, length)
+    if config.bilstm:
+        flops += lstm_flops([bert.hidden_size], bert.hidden_size, rows * length)
+    return flops
 
 
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
-    """Return the FLOPs of fine-tuning and evaluation, if every example had full length (an upper
-    bound)."""
-    one = tuned_flops(config, bert, 1, config.max_seq_length)
-    return one * (3 * config.num_train_epochs * train_examples + dev_examples)
+    """Return the FLOPs of fine-tuning and evaluation, an upper bound.
+
+    Every example is taken at its full length, and training as not stopped early. A frozen encoder
+    runs once over all examples, or not at all where another run has kept its states.
+    """
+    length = config.max_seq_length
+    one = tuned_flops(config, bert, 1, length)
+    flops = one * (3 * config.num_train_epochs * train_examples + dev_examples)
+    if config.features:
+        flops += bert.encoder_flops(train_examples + dev_examples, length)
+    return flops

@@ -171,6 +171,9 @@ class BertSource(initialization.ModelSource):
         rates = dict.fromkeys(names, config.dropout)
         return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
 
+    def planned_rate(self, config):
+        return flops.LSTM_RATE if config.features else self.rate
+
     def planned_bert(self, config):
         return sizes_of(config.model) if config.model else config.bert_config
 

@@ -92,6 +92,10 @@ class ModelSource:
         """Run a whole fine-tuning (`runs.finetune`); `step_by_step` runs one with a `Trainer`."""
         return step_by_step(self, config, folder, progress, task, examples)
 
+    def planned_rate(self, config) -> float | None:
+        """Return the FLOPs a second of a FinetuneConfig on two cores; None: as a step of BERT's."""
+        return self.rate
+
     def planned_bert(self, config):
         """Return the sizes of the model that a FinetuneConfig starts from, to estimate costs.
 

@@ -10,7 +10,7 @@ from experiments.configs import scales, table7
 from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import cost
 from experiments.tables.planning.plan import files_read, plan_table
-from experiments.tables.planning.steps import of_pretraining, total_flops
+from experiments.tables.planning.steps import pretraining_steps, total_flops
 from experiments.tables.reporting import assemble, paper
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
@@ -23,7 +23,7 @@ def test_the_family_at_equal_compute():
     ablation = load_config("family:smoke")
     made = plan_table(ablation)
     flops = {
-        v.name: total_flops(of_pretraining(v.pretrain))
+        v.name: total_flops(pretraining_steps(v.pretrain))
         for v in ablation.variants
         if not v.random_init
     }
@@ -65,7 +65,7 @@ def test_table_7_has_a_row_of_elmo(monkeypatch, tmp_path):
 def test_what_table_1_compares_bert_with_has_its_compute():
     ablation = load_config("table1:smoke")
     trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
-    flops = {name: total_flops(of_pretraining(config)) for name, config in trained.items()}
+    flops = {name: total_flops(pretraining_steps(config)) for name, config in trained.items()}
     assert all(abs(one / flops["tiny"] - 1) < 0.02 for one in flops.values())
     assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} == set(flops)
     bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
@@ -81,7 +81,7 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     empty = ablation_parts.Ablation("table1", "T", "smoke", columns=(column,))
     empty = dataclasses.replace(empty, data_dir=str(tmp_path))
     made = plan_table(compared.with_compared(empty, scale, (1, 2, 3)))
-    runs = {row: [(r.pretrain_seed, r.finetune_seed) for r in made.runs[row, "spam"]]
+    runs = {row: [dataclasses.astuple(run.repetition)[:2] for run in made.runs[row, "spam"]]
             for row, _ in made.runs}  # fmt: skip
     learnt = [f"vectors/{kind}/{seed}" for kind in ("skip_gram", "cbow") for seed in (1, 2, 3)]
     assert [c.name for c in made.cells if c.kind == "vectors"] == learnt, "two rows share vectors"

@@ -17,6 +17,7 @@ from experiments.training.settings import flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import to_dict
+from experiments.training.start import initialization
 from experiments.training.step.device_choices import Memory
 from official_bert.common.errors import UserError
 
@@ -71,7 +72,7 @@ def test_dry_run_at_a_share_of_a_peak(tmp_path):
 
 
 def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
-    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch, *_: 1e9 * batch)
+    monkeypatch.setattr(cost, "measured_rate", lambda bert, batch, *_: 1e9 * batch)
     ablation = load_config("table5:quickstart")
     found = cost.estimate(plan_table(ablation), cost.measured(print))
     tuned = found["finetune/SNLI/BERT/1-1"]
@@ -80,7 +81,7 @@ def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
     records = {spec.name: spec for spec in ablation.records}
     for phase in pretrain.phases:
         one_phase = dataclasses.replace(pretrain, phases=(phase,))
-        [of_phase] = steps.of_pretraining(one_phase, records)
+        [of_phase] = steps.pretraining_steps(one_phase, records)
         whole += of_phase.flops
         expected += of_phase.flops / 1e9 / (phase.train_batch_size or 32)
     assert len({phase.train_batch_size for phase in pretrain.phases}) == 2
@@ -118,7 +119,7 @@ def test_a_rate_is_measured_in_a_training_step():
     try:
         told = []
         for bert in (BertConfig(**sizes), BertConfig(**sizes, gelu_form="tanh")):
-            assert 0 < step_rate.measured_rate(bert, 8, 2, told.append) < 1e12
+            assert 0 < step_rate.measured_rate(bert, 2, 8, say=told.append) < 1e12
         assert told == ["  times a step: 1 deep, 4 wide, 2 rows of 8 tokens"]
     finally:
         tf.config.run_functions_eagerly(False)
@@ -128,7 +129,7 @@ def test_on_a_gpu_a_dry_run_goes_by_whole_steps_of_it(monkeypatch):
     """The paper's run on a GPU that is made up: 25 ms for 16,384 tokens, of 512 a fifth more."""
     asked = []
 
-    def seconds(bert, length, batch, precision, parts, steps):
+    def seconds(bert, batch, length, precision, parts, steps):
         asked.append((bert.num_hidden_layers, length, batch, precision, parts, steps))
         return 25e-3 * batch * length / 16_384 * (1.2 if length == 512 else 1)
 
@@ -138,7 +139,7 @@ def test_on_a_gpu_a_dry_run_goes_by_whole_steps_of_it(monkeypatch):
     paper = table5.get_config("paper")
     pretrain = dataclasses.replace(paper.variant("BERT").pretrain, distribute="one_device")
     cell = Cell("pretrain/BERT/1", "pretrain", to_dict(pretrain))
-    planned = SimpleNamespace(cells=[cell], steps={cell.name: steps.of_pretraining(pretrain)})
+    planned = SimpleNamespace(cells=[cell], steps={cell.name: steps.pretraining_steps(pretrain)})
     told = []
     [one] = cost.estimate(planned, cost.measured(told.append)).values()
     assert asked == [
@@ -172,10 +173,10 @@ def test_a_phase_without_a_length_has_that_of_its_records():
     phase = Phase(records="@here", num_train_steps=10, max_seq_length=0)
     config = PretrainConfig(bert=bert, phases=(phase,), train_batch_size=4)
     step = flops.pretraining_step_flops(bert, config.objectives, 4, 48, 9)
-    [one] = steps.of_pretraining(config, records)
+    [one] = steps.pretraining_steps(config, records)
     assert (one.rows, one.length, one.flops) == (4, 48, 10 * step)
     with pytest.raises(UserError, match="phase of @here: give max_seq_length"):
-        steps.of_pretraining(config)
+        steps.pretraining_steps(config)
 
 
 def test_all_that_works_beside_a_model_is_counted():
@@ -184,9 +185,9 @@ def test_all_that_works_beside_a_model_is_counted():
     config = PretrainConfig(bert=bert, phases=phases, train_batch_size=4)
     records = {"r": RecordSpec(max_seq_length=32, max_predictions_per_seq=5)}
     beside = [lambda rows, length, masked: rows * length, lambda rows, length, masked: masked]
-    found = steps.of_pretraining(config, records, beside)
+    found = steps.pretraining_steps(config, records, beside)
     assert [one.beside_flops for one in found] == [10 * (4 * 48 + 5), 20 * (4 * 32 + 5)]
-    alone = steps.of_pretraining(config, records)
+    alone = steps.pretraining_steps(config, records)
     assert [one.flops for one in alone] == [one.flops for one in found]
     more = sum(one.beside_flops for one in found) / flops.RATE
     assert steps.seconds(found) == pytest.approx(steps.seconds(alone) + more)
@@ -205,7 +206,8 @@ def test_snapshots_and_checkpoints_take_disk():
 
     assert size() == 1 + 3 * (2 + bool(config.eval_every))
     assert size(snapshots=(10, 20)) == size() + 2
-    assert size(eval_every=0) == 1 + 3 * 2 and size(save_every=10**6) == 1 + 3
+    assert size(eval_every=0) == 1 + 3 * 2
+    assert size(save_every=10**6) == size(save_every=0) == 1 + 3  # the last step
 
 
 def test_costs_of_a_checkpoint_are_those_of_its_sizes():
@@ -222,8 +224,8 @@ def test_costs_of_a_checkpoint_are_those_of_its_sizes():
 
 def test_models_on_word_vectors_have_a_rate_of_their_own():
     config = FinetuneConfig(task="mrpc")
-    lstm = SimpleNamespace(rate=2e10, planned_flops=lambda *_: 4e12)
-    found = steps.of_finetuning(config, lstm, None, 10, 5)
+    lstm = SimpleNamespace(planned_rate=lambda _: 2e10, planned_flops=lambda *_: 4e12)
+    found = steps.finetuning_steps(config, lstm, None, 10, 5)
     assert steps.seconds(found) == steps.seconds(found, cost.measured(print))
     assert steps.seconds(found) == steps.START_SECONDS + 200
     assert steps.seconds(found, lambda one: 4e12) == steps.START_SECONDS + 1
@@ -240,6 +242,37 @@ def test_a_dry_run_counts_what_two_names_share_once(tmp_path):
     text = ablate.dry_run(table, tmp_path, measure=False, workers=5)
     assert len(plan_table(table).cells) == 6 and "4 cells; still to do" in text
     assert "with 5 side by side" in text
+
+
+def test_a_dry_run_of_a_mixture_that_a_cell_makes(tmp_path):
+    labels = ("entailment", "neutral", "contradiction")
+    rows = [f"p{i // 3}\th{i}\t{labels[i % 3]}\n" for i in range(60)]
+    (tmp_path / "dev.tsv").write_text("sentence1\tsentence2\tgold_label\n" + "".join(rows))
+    table = load_config("table5:smoke")
+    column = table.column("SNLI").changed(data_dir="@nli//data")
+    parts = {"columns": (column,), "claims": (), "exports": (), "nli_mixture": ("dev.tsv",)}
+    table = dataclasses.replace(table, **parts, data_dir=str(tmp_path))
+    text = ablate.dry_run(table, measure=False)
+    assert "SNLI: known after the run" in text and "\nnli " in text
+    assert sum(plan_table(table).examples["SNLI"]) == 60
+    with pytest.raises(UserError, match="column SNLI: folds are of data that are there, not made"):
+        plan_table(dataclasses.replace(table, columns=(column.changed(folds=2),)))
+
+
+def test_what_stands_on_the_encoder_counts():
+    bert = table5.get_config("smoke").variant("BERT").pretrain.bert
+    config = FinetuneConfig(task="mrpc", max_seq_length=64, num_train_epochs=2.0)
+    width, sized = bert.hidden_size, (bert, 10, 5)
+    more = dataclasses.replace(config, bilstm=True)
+    one = flops.lstm_flops([width], width, 64)
+    added = flops.finetune_flops(more, *sized) - flops.finetune_flops(config, *sized)
+    assert added == pytest.approx(one * (3 * 2 * 10 + 5))
+    tags = FinetuneConfig(task="conll2003", features="last_hidden", max_seq_length=64)
+    tags = dataclasses.replace(tags, num_train_epochs=2.0)
+    two = flops.bilstm_flops(bert, "last_hidden", 768, 64)
+    found = flops.finetune_flops(tags, *sized)
+    assert found == pytest.approx(two * (3 * 2 * 10 + 5) + bert.encoder_flops(15, 64))
+    assert initialization.of(tags).planned_rate(tags) == flops.LSTM_RATE
 
 
 def test_windows_count_in_the_estimate():

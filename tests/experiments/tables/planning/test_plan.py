@@ -11,8 +11,9 @@ from experiments import ablate
 from experiments.configs import scales
 from experiments.tables.judging import archives, measures
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import claims, repetitions
+from experiments.tables.planning import claims
 from experiments.tables.planning.plan import plan_table
+from experiments.tables.planning.repetitions import PlannedRun, Repetition
 from experiments.tables.reporting import assemble
 from experiments.tables.run.cells import TRAININGS
 from experiments.tables.run.grid import Cell, Grid
@@ -77,7 +78,7 @@ def test_random_rows_start_where_the_trained_ones_did():
     made = plan_table(dataclasses.replace(ablation, variants=tuple(variants)))
     runs = made.runs["random initialisation", "SNLI"]
     configs = {cell.name: cell.config for cell in made.cells}
-    assert [(r.pretrain_seed, r.finetune_seed) for r in runs] == [(1, 1), (7, 1)]
+    assert [dataclasses.astuple(run.repetition)[:2] for run in runs] == [(1, 1), (7, 1)]
     assert [configs[r.cell]["initial_seed"] for r in runs] == [1, 7]
     # Restarts share order and head between rows, not between pre-trainings.
     assert [configs[r.cell]["seed"] for r in runs] == [1001, 7001]
@@ -106,7 +107,7 @@ def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
     assert "vocabulary" not in first and not any("pretrain/BERT" in name for name in first)
     assert ("BERT", 3) not in plans[0].pretrains and ("BERT", "held-out loss") not in plans[0].runs
     runs = plans[0].runs["BERT", "SNLI"] + plans[0].runs["BERT", "cloze"]
-    assert [run.pretrain_seed for run in runs] == [3, 8, 3, 8]
+    assert [run.repetition.pretrain_seed for run in runs] == [3, 8, 3, 8]
     assert [first[run.cell].config["model"] for run in runs] == 2 * places
     keys = [Grid(one.cells, tmp_path / "cells").key for one in plans]
     for cell in (runs[0].cell, runs[2].cell):  # a checkpoint's files count
@@ -172,7 +173,7 @@ def test_a_cloze_score_is_read_from_its_cell(tmp_path):
         "cloze", None, "cloze_loss", percent=False, question=ablation_parts.Cloze("x")
     )
     result = HeldoutResults(heldout={"cloze_loss": 3.0}, baseline={}, examples=64)
-    planned = repetitions.PlannedRun(cell.name, 1, 0)
+    planned = PlannedRun(cell.name, Repetition(1))
     assert assemble._run(column, planned, result, Grid((cell,), tmp_path)).value == 3.0
 
 
@@ -217,7 +218,7 @@ def test_folds_are_scored_together(tmp_path):
         example_scores.write(cell / archives.SCORES, {"f1": ("f1", sums)})
         write_text(cell / archives.RESULTS, "{}")
     column = ablation_parts.Column("MRPC", FinetuneConfig(), "f1", folds=2)
-    run = assemble._run(column, repetitions.PlannedRun("b", 3, 1), CellResults(), None, cells)
+    run = assemble._run(column, PlannedRun("b", Repetition(3, 1)), CellResults(), None, cells)
     assert run.seeds == (3, 1) and run.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 1 + 1))
     whole = measures.influence("f1", np.array([*parts["a"], *parts["b"]], float))
     again = archives._influence(str(tmp_path), ["a", "b"], "f1", tmp_path)
@@ -315,10 +316,15 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "corpus is held out"),
         ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
         ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
-        ({"rows": (dataclasses.replace(row, finetune={"bilstn": True}),)}, "did you mean \"bilstm"),
         ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
         ({"curves": (ablation_parts.Curve("c", (row.label,), "SNLI", (row.label,) * 2),)},
          "curve c: 2 rows to subtract from 1"),
+        ({"records": (dataclasses.replace(table.records[0], held_out=0.1),)},
+         "records length 64: held_out and do_lower_case are the corpus's"),
+        ({"claims": 2 * table.claims[:1]}, "table5: claims: .* is there twice"),
+        ({"rows": (dataclasses.replace(table.row("random initialisation"),
+                                       finetune={"model": "tiny-wikipedia"}),)},
+         "row random initialisation: a model with random weights has no `model`"),
         ({"exports": 2 * (ablation_parts.Export(row.label, "SNLI"),)}, "SNLI/BERT is there twice"),
         ({"columns": (table.column("SNLI").changed(data_dir="sample:"),)},
          "the sample: .* is one of names"),
@@ -335,7 +341,11 @@ def test_descriptions_that_say_two_things_are_refused():
         (lambda: ablation_parts.Variant("x"), "variant x: give pretrain or checkpoint"),
         (lambda: dataclasses.replace(trained, checkpoint="y"), "give pretrain or checkpoint"),
         (lambda: ablation_parts.Variant("x", checkpoint="y", random_init=True), "go with pretrain"),
-        (lambda: dataclasses.replace(trained, learnt="cbow"), "variant BERT: a model is trained"),
+        (lambda: dataclasses.replace(trained, learnt="cbow"), "BERT: learnt and optional go with"),
+        (
+            lambda: dataclasses.replace(trained, random_init=True, checkpoints=("y",)),
+            "BERT: give random_init or checkpoints",
+        ),
         (lambda: dataclasses.replace(trained, seeds=(2, 2)), "variant BERT: seeds"),
         (lambda: dataclasses.replace(trained, seeds=()), "variant BERT: it has no seeds"),
         (lambda: ablation_parts.Variant("x", checkpoints=("y",)), "give pretrain or checkpoint"),
@@ -351,6 +361,19 @@ def test_descriptions_that_say_two_things_are_refused():
         ),
         (lambda: column.changed(folds=2, finetune=None), "SNLI: folds are for fine-tuning"),
         (lambda: column.changed(question=asked), "column SNLI: give finetune or question"),
+        (lambda: dataclasses.replace(trained, optional=True), "optional go with checkpoint"),
+        (
+            lambda: dataclasses.replace(
+                trained, pretrain=dataclasses.replace(trained.pretrain, vocab="x")
+            ),
+            "variant BERT: vocab is the corpus's",
+        ),
+        (lambda: column.changed(model="tiny-wikipedia"), "SNLI: model is the row's variant's"),
+        (lambda: column.changed(search=({"model": "x"},)), "SNLI: model is the row's variant's"),
+        (
+            lambda: ablation_parts.Row("r", "BERT", {"bilstn": True}),
+            'row r: finetune: unknown field "bilstn"; did you mean "bilstm"',
+        ),
         (lambda: claims.Comparison("SNLI", "a", "b", "grater"), "kind='grater'; it is one of"),
         (lambda: claims.Comparison("SNLI", "a", "b", claims.SHARE), "row `whole` go together"),
         (lambda: claims.Comparison("SNLI", "a", "b", whole="c"), "row `whole` go together"),

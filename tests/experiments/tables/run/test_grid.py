@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiments.ablate import _rounds
-from experiments.tables.run.grid import Cell, Grid, joined
+from experiments.tables.run.grid import Cell, CellInputs, Grid, joined
 from experiments.tables.run.pool import FAILED, FINISHED, PENDING
 from official_bert.common.errors import UserError
 
@@ -91,7 +91,7 @@ def test_key_follows_what_determines_the_result(tmp_path):
 
     def one(path, digest):
         fields = {"value": 1, "data_dir": path}
-        cell = Cell("x", "fake", fields, ignored=("data_dir",), fingerprints={"data": digest})
+        cell = Cell("x", "fake", fields, CellInputs(("data_dir",), {"data": digest}))
         return Grid([cell], tmp_path).key("x")
 
     assert one("/here", "1") == one("/there", "1") != one("/here", "2")
@@ -219,8 +219,10 @@ def test_wrong_grids_are_refused(tmp_path):
         Grid([Cell("b", "fake", {"x": "@nowhere//file"})], tmp_path)
     with pytest.raises(UserError, match="in a circle: a -> b -> a"):
         Grid([Cell("a", "f", {"x": "@b"}), Cell("b", "f", {"x": "@a"})], tmp_path)
-    with pytest.raises(UserError, match="two cells are named a"):
+    with pytest.raises(UserError, match="two cells are named a; rename"):
         Grid([Cell("a", "f", {"x": 1}), Cell("a", "f", {"x": 2})], tmp_path)
+    with pytest.raises(UserError, match="cell a//b: the name of a row"):
+        Grid([Cell("a//b", "f", {})], tmp_path)
 
 
 def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
