@@ -157,7 +157,10 @@ def test_fields_of_a_dataclass_are_of_its_kinds():
     assert Settings(**fields_of(Settings, written, "here")) == expected
     assert fields_of(Settings, {}, "here") == {}
     for wrong, message in (
-        ({"nmae": "a"}, "here: unknown field nmae; the fields are name, rate, sizes, prompts, a"),
+        (
+            {"nmae": "a"},
+            r"here: unknown field nmae \(did you mean \"name\"\?\); the fields are name, rate, sizes, prompts, a",
+        ),
         ({"rate": "1"}, "here: rate must be a number"),
         ({"name": True}, "here: name must be a text, not true"),
         ({"sizes": "12"}, "here: sizes must be a list"),

@@ -14,7 +14,7 @@ import os
 import re
 from typing import Any
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, meant
 from official_bert.common.outside_files import read_bytes
 from official_bert.common.typed import OF_JSON, as_tuple, fits, outer, type_words
 
@@ -119,8 +119,8 @@ def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> d
     """
     hints = {one.name: one.type for one in dataclasses.fields(kind)}
     if unknown := sorted(values.keys() - hints.keys()):
-        known = ", ".join(hints)
-        raise UserError(f"{where}: unknown field {', '.join(unknown)}; the fields are {known}")
+        wrong = ", ".join(name + meant(name, hints) for name in unknown)
+        raise UserError(f"{where}: unknown field {wrong}; the fields are {', '.join(hints)}")
     return {
         name: as_tuple(field(values, name, outer(hint), where), hint)
         for name, hint in hints.items()

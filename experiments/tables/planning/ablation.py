@@ -12,9 +12,9 @@ from typing import ClassVar
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
-from experiments.training.settings.options import by_class, replaced, unknown_field
+from experiments.training.settings.config_values import from_dict
+from experiments.training.settings.options import replaced
 from official_bert.common.errors import UserError, check_choice, check_once
-from official_bert.common.json_files import fields_of, shorten
 
 RESTARTS = 1000  # the seed of a fine-tuning is so many times the pre-training seed, and its own
 
@@ -120,10 +120,8 @@ class Variant:
             raise UserError(f"{where}: vocab is the corpus's; leave it out of pretrain")
         _check_seeds(self.seeds, where)
         if self.checkpoints and len(self.checkpoints) != len(self.seeds):
-            raise UserError(
-                f"variant {self.name}: {len(self.checkpoints)} checkpoints for {len(self.seeds)} "
-                "seeds; give one for each"
-            )
+            counts = f"{len(self.checkpoints)} checkpoints for {len(self.seeds)} seeds"
+            raise UserError(f"{where}: {counts}; give one for each")
 
     @property
     def trains(self) -> bool:
@@ -220,7 +218,7 @@ class Column:
             raise UserError(f"{where}: its seeds must be below {RESTARTS}, and not negative")
         _check_seeds(self.seeds, where)
         for setting in self.search:
-            _check_fields(setting, f"{where}: search")
+            from_dict(FinetuneConfig, setting, f"{where}: search")
         if self.finetune and self.finetune.model or any("model" in one for one in self.search):
             raise UserError(f"{where}: model is the row's variant's; leave it out")
 
@@ -252,7 +250,7 @@ class Row:
     reference: bool = False
 
     def __post_init__(self):
-        _check_fields(self.finetune, f"row {self.label}: finetune")
+        from_dict(FinetuneConfig, self.finetune, f"row {self.label}: finetune")
 
     @classmethod
     def random(cls, label: str = "random initialisation") -> "Row":
@@ -346,19 +344,6 @@ def _check_seeds(seeds, where):
     if not seeds:
         raise UserError(f"{where}: it has no seeds; give at least one")
     check_once(seeds, f"{where}: seeds")  # one run would count as two
-
-
-def _check_fields(fields, where):
-    """Check the types of fields of a FinetuneConfig, as a row or a search gives them."""
-    if not isinstance(fields, dict):
-        raise UserError(f"{where}: fields must be a JSON object, not {shorten(fields)}")
-    names = {field.name for field in dataclasses.fields(FinetuneConfig)}
-    own = {name: value for name, value in fields.items() if name in names}
-    options = by_class(FinetuneConfig, fields)
-    if unknown := fields.keys() - own - {name for some in options.values() for name in some}:
-        raise UserError(f"{where}: {unknown_field(FinetuneConfig, min(unknown))}")
-    for kind, values in {FinetuneConfig: own, **options}.items():
-        fields_of(kind, values, where)
 
 
 def _check_rows(table, variants):

@@ -11,7 +11,6 @@ from experiments import ablate
 from experiments.configs import scales
 from experiments.tables.judging import archives, measures
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import claims
 from experiments.tables.planning.plan import plan_table
 from experiments.tables.planning.repetitions import PlannedRun, Repetition
 from experiments.tables.reporting import assemble
@@ -141,30 +140,6 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
     with pytest.raises(UserError, match="column cloze_loss: records='length 8'; it is"):
         unknown = dataclasses.replace(columns[0], question=ablation_parts.Cloze("length 8"))
         dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
-
-
-def test_rows_of_claims_and_curves_are_known_before_anything_runs():
-    ablation = load_config("table5:smoke")
-    rows, column = [row.label for row in ablation.rows], ablation.columns[0].label
-    share = claims.Comparison(column, *rows[:2], claims.SHARE, whole="nobody")
-    with pytest.raises(UserError, match="claim c: row='nobody'; it is one of BERT, "):
-        dataclasses.replace(ablation, claims=(claims.Claim("c", "", "", (share,)),))
-
-    def curve(*labels, **fields):
-        line = ablation_parts.Curve("line", labels, column, **fields)
-        return dataclasses.replace(ablation, curves=(line,))
-
-    with pytest.raises(UserError, match="curve line: row='nobody'; it is one"):
-        curve(rows[0], less=("nobody",))
-    rule = ablation_parts.Variant("rule", checkpoint="tf-idf")
-    ablation = dataclasses.replace(
-        ablation,
-        variants=(*ablation.variants, rule),
-        rows=(*ablation.rows, ablation_parts.Row("a rule", "rule")),
-    )
-    assert curve(*rows[:2]).curves
-    with pytest.raises(UserError, match="curve line: a rule has no steps of pre-training"):
-        curve("a rule")
 
 
 def test_a_cloze_score_is_read_from_its_cell(tmp_path):
@@ -302,84 +277,6 @@ def test_fine_tuning_runs_where_pretraining_does():
     for column in paper.columns.values():
         assert column.finetune.distribute == paper.bert.distribute == "tpu"
         assert column.finetune.precision == paper.bert.precision == "mixed_bfloat16"
-
-
-def test_what_no_table_can_run_is_refused_before_it_runs():
-    table = load_config("table5:smoke")
-    row = table.rows[0]
-    kept = dataclasses.replace(table.variants[0].pretrain, snapshots=(5,))
-    random = (*table.variants[:-1], ablation_parts.Variant.random(kept, (1,)))
-    early = (ablation_parts.Row("early", "random", snapshot=5),)
-    heldout = (ablation_parts.Text(("sample",), heldout=True),)
-    for changes, message in (
-        ({"variants": random, "rows": early}, "early: step 5 is none of .* it has none"),
-        ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "corpus is held out"),
-        ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
-        ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
-        ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
-        ({"curves": (ablation_parts.Curve("c", (row.label,), "SNLI", (row.label,) * 2),)},
-         "curve c: 2 rows to subtract from 1"),
-        ({"records": (dataclasses.replace(table.records[0], held_out=0.1),)},
-         "records length 64: held_out and do_lower_case are the corpus's"),
-        ({"claims": 2 * table.claims[:1]}, "table5: claims: .* is there twice"),
-        ({"rows": (dataclasses.replace(table.row("random initialisation"),
-                                       finetune={"model": "tiny-wikipedia"}),)},
-         "row random initialisation: a model with random weights has no `model`"),
-        ({"exports": 2 * (ablation_parts.Export(row.label, "SNLI"),)}, "SNLI/BERT is there twice"),
-        ({"columns": (table.column("SNLI").changed(data_dir="sample:"),)},
-         "the sample: .* is one of names"),
-    ):  # fmt: skip
-        with pytest.raises(UserError, match=message):
-            plan_table(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
-
-
-def test_descriptions_that_say_two_things_are_refused():
-    table = load_config("table5:smoke")
-    trained, column = table.variants[0], table.column("SNLI")
-    asked = ablation_parts.Cloze("length 64")
-    for make, message in (
-        (lambda: ablation_parts.Variant("x"), "variant x: give pretrain or checkpoint"),
-        (lambda: dataclasses.replace(trained, checkpoint="y"), "give pretrain or checkpoint"),
-        (lambda: ablation_parts.Variant("x", checkpoint="y", random_init=True), "go with pretrain"),
-        (lambda: dataclasses.replace(trained, learnt="cbow"), "BERT: learnt and optional go with"),
-        (
-            lambda: dataclasses.replace(trained, random_init=True, checkpoints=("y",)),
-            "BERT: give random_init or checkpoints",
-        ),
-        (lambda: dataclasses.replace(trained, seeds=(2, 2)), "variant BERT: seeds"),
-        (lambda: dataclasses.replace(trained, seeds=()), "variant BERT: it has no seeds"),
-        (lambda: ablation_parts.Variant("x", checkpoints=("y",)), "give pretrain or checkpoint"),
-        (lambda: column.changed(seeds=(1, 1)), "column SNLI: seeds"),
-        (lambda: column.changed(seeds=(1, 1000)), "SNLI: its seeds must be below 1000"),
-        (lambda: column.changed(seeds=(-1,)), "SNLI: its seeds .* and not negative"),
-        (lambda: column.changed(seeds=()), "SNLI: it has no seeds; give at least one"),
-        (lambda: column.changed(search=("x",)), "search: fields must be a JSON object"),
-        (lambda: column.changed(search=({"dropout": "x"},)), "dropout must be a number"),
-        (
-            lambda: ablation_parts.Row("r", "BERT", {"bilstm": "no"}),
-            'row r: finetune: bilstm must be true or false, not "no"',
-        ),
-        (lambda: column.changed(folds=2, finetune=None), "SNLI: folds are for fine-tuning"),
-        (lambda: column.changed(question=asked), "column SNLI: give finetune or question"),
-        (lambda: dataclasses.replace(trained, optional=True), "optional go with checkpoint"),
-        (
-            lambda: dataclasses.replace(
-                trained, pretrain=dataclasses.replace(trained.pretrain, vocab="x")
-            ),
-            "variant BERT: vocab is the corpus's",
-        ),
-        (lambda: column.changed(model="tiny-wikipedia"), "SNLI: model is the row's variant's"),
-        (lambda: column.changed(search=({"model": "x"},)), "SNLI: model is the row's variant's"),
-        (
-            lambda: ablation_parts.Row("r", "BERT", {"bilstn": True}),
-            'row r: finetune: unknown field "bilstn"; did you mean "bilstm"',
-        ),
-        (lambda: claims.Comparison("SNLI", "a", "b", "grater"), "kind='grater'; it is one of"),
-        (lambda: claims.Comparison("SNLI", "a", "b", claims.SHARE), "row `whole` go together"),
-        (lambda: claims.Comparison("SNLI", "a", "b", whole="c"), "row `whole` go together"),
-    ):
-        with pytest.raises(UserError, match=message):
-            make()
 
 
 def test_settings_of_a_search_are_placed_as_a_columns_own_fields_are():
