@@ -16,6 +16,7 @@ has its report in WORKDIR/NAME/SCALE.
 
 import contextlib
 import json
+import math
 import shlex
 import time
 from pathlib import Path
@@ -264,6 +265,10 @@ def main(_):
     for name in ("share", "peak_tflops", "price"):
         if values[name].present and not values.dry_run:
             raise UserError(f"--{name} is for --dry_run; add that, or leave --{name} out")
+        if not math.isfinite(values[name].value):
+            raise UserError(f"--{name}={values[name].value}: give a finite number")
+    if not values.peak_tflops:
+        raise UserError("--peak_tflops=0: at this rate nothing ends; give the device's")
     if values.dry_run:
         how = {"share": values.share, "peak": values.peak_tflops, "price": values.price}
         how |= {"cells": values.cells, "workers": values.workers}

@@ -199,6 +199,20 @@ def test_flags_of_a_dry_run_are_refused_without_one(tmp_path, capsys):
     assert "--price is for --dry_run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "flag, message",
+    [
+        ("--share=nan", "--share=nan: give a finite number"),
+        ("--peak_tflops=inf", "--peak_tflops=inf: give a finite number"),
+        ("--peak_tflops=0", "--peak_tflops=0: at this rate nothing ends"),
+        ("--config=,", "--config is missing; choose a file"),
+    ],
+)
+def test_numbers_that_say_nothing_of_a_dry_run_are_refused(capsys, flag, message):
+    assert call(ablate, "--config=table5:smoke", "--dry_run", flag) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_the_first_error_is_shown_where_the_report_cannot_be_written_either(table, monkeypatch):
     _, folder, _ = table
 

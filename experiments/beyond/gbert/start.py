@@ -48,10 +48,10 @@ class GBert(OneShotModel):
     def planned_bert(self, config):
         return config.bert_config
 
-    def planned_flops(self, config, bert, train_examples, dev_examples):
+    def planned_work(self, config, bert, train_examples, dev_examples):
         # Three visits a patient, two sets each, of eight codes: an estimate.
         work = bert.encoder_flops(6 * train_examples, 8)
-        return 3 * work * config.num_train_epochs * (1 + NAMES[config.model][1])
+        return [(3 * work * config.num_train_epochs * (1 + NAMES[config.model][1]), None)]
 
 
 class Codes:

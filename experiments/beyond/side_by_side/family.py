@@ -21,7 +21,7 @@ from experiments.configs.columns import cloze
 from experiments.configs.scales import Scale, get_scale
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.planning.claims import AT_MOST, Claim, Comparison, each
-from experiments.tables.planning.steps import pretraining_steps, total_flops
+from experiments.tables.planning.cost import pretraining_steps, total_flops
 from experiments.training.settings.config import PretrainConfig, choose_scale
 from experiments.training.settings.options import replaced
 

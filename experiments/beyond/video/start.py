@@ -81,10 +81,10 @@ class VideoBert(OneShotModel):
     def planned_bert(self, config):
         return config.bert_config
 
-    def planned_flops(self, config, bert, train_examples, dev_examples):
+    def planned_work(self, config, bert, train_examples, dev_examples):
         # Four segments a video: an estimate.
         rows = 3 * 4 * train_examples * config.num_train_epochs
-        return 3 * bert.encoder_flops(rows, config.max_seq_length)
+        return [(3 * bert.encoder_flops(rows, config.max_seq_length), None)]
 
 
 def learn(config, task, train, logged):

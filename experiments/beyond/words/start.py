@@ -146,7 +146,7 @@ class WordVectors(BertSource):
     def planned_bert(self, config):
         return None
 
-    def planned_flops(self, config, bert, train_examples, dev_examples):
+    def planned_work(self, config, bert, train_examples, dev_examples):
         elmo = bert if isinstance(bert, ElmoConfig) else None
         # Every example is taken as two texts of full length: an upper bound.
         length, epochs = config.max_seq_length, config.num_train_epochs
@@ -158,7 +158,8 @@ class WordVectors(BertSource):
         one = _flops(config, width, elmo, 2, length)
         states = elmo.encoder_flops(2, length) if elmo else 0.0
         trained = epochs * train_examples
-        return one * (3 * trained + dev_examples) + states * (trained + dev_examples)
+        work = one * (3 * trained + dev_examples) + states * (trained + dev_examples)
+        return [(work, self.rate)]
 
 
 def _flops(config, vectors: int, elmo, texts: int, tokens: int) -> float:

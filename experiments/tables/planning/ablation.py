@@ -10,13 +10,18 @@ import dataclasses
 from typing import ClassVar
 
 from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning import ablation_checks
 from experiments.tables.planning.claims import Claim
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
-from experiments.training.settings.config_values import from_dict
+from experiments.training.settings.config_values import changes_dict, from_dict
 from experiments.training.settings.options import replaced
 from official_bert.common.errors import UserError, check_choice, check_once
+from official_bert.extension import names
 
-RESTARTS = 1000  # the seed of a fine-tuning is so many times the pre-training seed, and its own
+RESTARTS = 1000  # seed of a fine-tuning: RESTARTS * pre-training seed + its own
+RANDOM = "random"  # the variant of `Variant.random` and of `Row.random`
+# Fields of a fine-tuning that the plan fills in.
+_PLANNED = ("seed", "initial_seed", "save_model", "data_dir")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +96,7 @@ class Variant:
       optional: leave out its rows, and say so, where the folder of `checkpoint` is missing.
       checkpoints: models that `pretrain` made before, a folder or name for each of `seeds`; nothing
         is pre-trained.
-      learnt: kind of vectors that are learnt from the corpus first, anew for each seed
+      learnt: kind of the vectors that a cell learns from the corpus for each seed
         (`ModelSource.corpus_cell`); "": none.
       random_init: train nothing; use the random weights with which a pre-training of `pretrain` and
         each of `seeds` begins.
@@ -108,6 +113,7 @@ class Variant:
 
     def __post_init__(self):
         where = f"variant {self.name}"
+        _check_config(self.pretrain, f"{where}: pretrain")
         if bool(self.pretrain) == bool(self.checkpoint):
             raise UserError(f"{where}: give pretrain or checkpoint, one of the two")
         if self.checkpoint and (self.random_init or self.checkpoints):
@@ -119,6 +125,8 @@ class Variant:
         if self.pretrain and self.pretrain.vocab:
             raise UserError(f"{where}: vocab is the corpus's; leave it out of pretrain")
         _check_seeds(self.seeds, where)
+        if self.trains and min(self.seeds) < 1:  # cells of round 0 are those that all seeds share
+            raise UserError(f"{where}: its seeds must be from 1 on")
         if self.checkpoints and len(self.checkpoints) != len(self.seeds):
             counts = f"{len(self.checkpoints)} checkpoints for {len(self.seeds)} seeds"
             raise UserError(f"{where}: {counts}; give one for each")
@@ -130,8 +138,8 @@ class Variant:
 
     @classmethod
     def random(cls, pretrain: PretrainConfig, seeds: tuple[int, ...]) -> "Variant":
-        """Return the models of `Row.random`."""
-        return cls("random", pretrain, seeds, random_init=True)
+        """Return a variant that is not trained; `Row.random` shows it."""
+        return cls(RANDOM, pretrain, seeds, random_init=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +150,7 @@ class Question:
       records: name of one of the ablation's `RecordSpec`, whose held-out part is used.
       max_examples: records to use, rounded up to whole batches; 0: all.
       asked_of: objectives; models of other objectives are not asked.
-      kind: of its cells.
+      kind: `Cell.kind` of its cells.
       part: distinguishes questions of one kind in the names of cells.
     """
 
@@ -153,7 +161,7 @@ class Question:
     part: ClassVar[str] = ""
 
     def fields(self, bert) -> dict:
-        """Return further fields of a cell's configuration; `bert`: BertConfig of the model."""
+        """Return the question's own fields of `Cell.config`; `bert`: BertConfig of the model."""
         return {}
 
 
@@ -182,7 +190,8 @@ class Column:
         or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
       question: in place of `finetune`: a question to pre-trained models as they are. Rows with
         fine-tuning fields of their own, and models without the head that it needs, have no score.
-      metric: key of the task's scores, or of the pre-training's held-out results.
+      metric: key of the task's scores, or of the pre-training's held-out results; "": the task's
+        first score.
       seeds: fine-tuning restarts of every pre-trained model, each below `RESTARTS`. Rows share
         them; two pre-trainings of a row do not (the plan adds `RESTARTS` times their seed).
       folds: number of parts of all labelled examples (option `folds` of the task). A run is then as
@@ -210,24 +219,28 @@ class Column:
 
     def __post_init__(self):
         where = f"column {self.label}"
+        _check_config(self.finetune, f"{where}: finetune")
         if self.finetune and self.question:
             raise UserError(f"{where}: give finetune or question, not both")
-        if self.folds and not self.finetune:
-            raise UserError(f"{where}: folds are for fine-tuning alone")
-        if not all(0 <= seed < RESTARTS for seed in self.seeds):
-            raise UserError(f"{where}: its seeds must be below {RESTARTS}, and not negative")
+        if (self.folds or self.search) and not self.finetune:
+            raise UserError(f"{where}: folds and search are for fine-tuning alone")
         _check_seeds(self.seeds, where)
+        if not all(0 <= seed < RESTARTS for seed in self.seeds):
+            raise UserError(f"{where}: its seeds must be from 0 to {RESTARTS - 1}")
         for setting in self.search:
-            from_dict(FinetuneConfig, setting, f"{where}: search")
-        if self.finetune and self.finetune.model or any("model" in one for one in self.search):
+            _check_fields(setting, f"{where}: search", (*_PLANNED, "model"))
+        if self.finetune and self.finetune.model:
             raise UserError(f"{where}: model is the row's variant's; leave it out")
 
     def changed(self, **fields) -> "Column":
         """Return the column with other fields, of its own or of its fine-tuning."""
-        names = {field.name for field in dataclasses.fields(self)}
-        own = {name: fields.pop(name) for name in names & fields.keys()}
+        known = {field.name for field in dataclasses.fields(self)}
+        own = {name: fields.pop(name) for name in known & fields.keys()}
+        finetune = own.get("finetune", self.finetune)
+        if fields and not finetune:
+            raise UserError(f"column {self.label}: {min(fields)} is for fine-tuning alone")
         if fields:
-            own["finetune"] = replaced(self.finetune, **fields)
+            own["finetune"] = replaced(finetune, **fields)
         return dataclasses.replace(self, **own)
 
 
@@ -236,7 +249,8 @@ class Row:
     """One row: a variant, what fine-tuning changes for it, and the paper's row beside it.
 
     Attributes:
-      finetune: fields of FinetuneConfig replaced in every column, for instance {"bilstm": True}.
+      finetune: fields of FinetuneConfig replaced in every column, for instance {"bilstm": True};
+        `model` may only name a kind of start, which then reads the variant's model.
       snapshot: fine-tune the model kept after this many steps (one of the variant's
         `pretrain.snapshots`, Figure 5); 0 for the final one.
       reference: a yardstick (random initialisation), printed apart from the ablation's rows.
@@ -250,12 +264,15 @@ class Row:
     reference: bool = False
 
     def __post_init__(self):
-        from_dict(FinetuneConfig, self.finetune, f"row {self.label}: finetune")
+        where = f"row {self.label}: finetune"
+        _check_fields(self.finetune, where, _PLANNED)
+        if "model" in self.finetune:
+            check_choice("model", self.finetune["model"], names("starts"), where)
 
     @classmethod
     def random(cls, label: str = "random initialisation") -> "Row":
-        """Return the row of models with random weights, a yardstick of the others."""
-        return cls(label, "random", reference=True)
+        """Return the row of `Variant.random`, a yardstick of the others."""
+        return cls(label, RANDOM, reference=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,29 +331,23 @@ class Ablation:
     workers: int = 0
 
     def __post_init__(self):
-        records = [spec.name for spec in self.records]
-        variants = [variant.name for variant in self.variants]
-        columns = [column.label for column in self.columns]
-        rows = [row.label for row in self.rows]
-        check_once(records, f"{self.name}: records")
-        check_once(variants, f"{self.name}: variants")
-        check_once(columns, f"{self.name}: columns")
-        check_once(rows, f"{self.name}: rows")
+        check_once((spec.name for spec in self.records), f"{self.name}: records")
+        check_once((variant.name for variant in self.variants), f"{self.name}: variants")
+        check_once((column.label for column in self.columns), f"{self.name}: columns")
+        check_once((row.label for row in self.rows), f"{self.name}: rows")
         check_once((claim.name for claim in self.claims), f"{self.name}: claims")
-        _check_rows(self, variants)
-        _check_records(self, records)
-        _check_references(self, rows, columns)
+        ablation_checks.check(self)
 
     def row(self, label: str) -> Row:
-        """Return the row with a label, which it has."""
+        """Find a row by its label."""
         return next(row for row in self.rows if row.label == label)
 
     def column(self, label: str) -> Column:
-        """Return the column with a label, which it has."""
+        """Find a column by its label."""
         return next(column for column in self.columns if column.label == label)
 
     def variant(self, name: str) -> Variant:
-        """Return the variant with a name, which it has."""
+        """Find a variant by its name."""
         return next(variant for variant in self.variants if variant.name == name)
 
 
@@ -346,55 +357,14 @@ def _check_seeds(seeds, where):
     check_once(seeds, f"{where}: seeds")  # one run would count as two
 
 
-def _check_rows(table, variants):
-    for row in table.rows:
-        check_choice("variant", row.variant, variants, f"row {row.label}")
-        variant = table.variant(row.variant)
-        if variant.random_init and row.finetune.get("model"):
-            raise UserError(f"row {row.label}: a model with random weights has no `model`")
-        kept = variant.pretrain.snapshots if variant.trains else ()
-        if row.snapshot and row.snapshot not in kept:
-            raise UserError(
-                f"row {row.label}: step {row.snapshot} is none of the snapshots of "
-                f"{variant.name}: {', '.join(map(str, kept)) or 'it has none'}"
-            )
+def _check_config(config, where):
+    """Check the types of all fields of a configuration, where there is one."""
+    if config is not None:
+        from_dict(type(config), changes_dict(config), where)
 
 
-def _check_records(table, records):
-    for spec in table.records:
-        if (spec.held_out, spec.do_lower_case) != (0.0, True):
-            raise UserError(f"records {spec.name}: held_out and do_lower_case are the corpus's")
-    for column in table.columns:
-        if column.question:
-            name = column.question.records
-            check_choice("records", name, records, f"column {column.label}")
-    for variant in table.variants:
-        for phase in variant.pretrain.phases if variant.trains else ():
-            check_choice("records", phase.records, records, f"variant {variant.name}")
-
-
-def _check_references(table, rows, columns):
-    """Check the rows and columns that exports, claims and curves name."""
-    check_once((f"{export.column}/{export.row}" for export in table.exports), "exports")
-    for export in table.exports:
-        check_choice("row", export.row, rows, "export")
-        check_choice("column", export.column, columns, "export")
-        if not table.column(export.column).finetune:
-            raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
-    for claim in table.claims:
-        for comparison in claim.comparisons:
-            for label in comparison.rows:
-                check_choice("row", label, rows, f"claim {claim.name}")
-            check_choice("column", comparison.column, columns, f"claim {claim.name}")
-    for curve in table.curves:
-        check_choice("column", curve.column, columns, f"curve {curve.label}")
-        if curve.less and len(curve.less) != len(curve.rows):
-            raise UserError(
-                f"curve {curve.label}: {len(curve.less)} rows to subtract from {len(curve.rows)}; "
-                "give one for each"
-            )
-        for label in (*curve.rows, *curve.less):
-            check_choice("row", label, rows, f"curve {curve.label}")
-        for label in curve.rows:
-            if not table.variant(table.row(label).variant).pretrain:
-                raise UserError(f"curve {curve.label}: {label} has no steps of pre-training")
+def _check_fields(fields, where, planned):
+    """Check names and types of fields of a FinetuneConfig; `planned` ones may not be given."""
+    from_dict(FinetuneConfig, fields, where)  # for its checks
+    if given := [name for name in planned if name in fields]:
+        raise UserError(f"{where}: {given[0]} follows from the table; leave it out")

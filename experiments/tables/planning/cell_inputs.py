@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.tables.run.grid import CellInputs, referred
 from experiments.training.folder.inputs import path_inputs
-from experiments.training.settings.config import FinetuneConfig, path_values
+from experiments.training.settings.config import path_values
 from experiments.training.settings.options import flat
 
 
@@ -17,13 +17,13 @@ def of_fields(fields: dict[str, str | list[str]], digests: dict[str, str]) -> Ce
 
     Args:
       fields: {field: path or paths}.
-      digests: {any name: digest} of what lies there.
+      digests: {label: digest of the files}; the labels enter the key.
     """
     paths = [[value] if isinstance(value, str) else value for value in fields.values()]
     return CellInputs(tuple(fields), digests, _outside(path for some in paths for path in some))
 
 
-def of_training(config: Any, keep: str, data: str = "") -> CellInputs:
+def of_training(config: Any, keep: str, data: str | None = None) -> CellInputs:
     """Return the inputs of a cell that trains.
 
     Fields that say where a run takes place and how it is watched do not change its result, so they
@@ -33,7 +33,7 @@ def of_training(config: Any, keep: str, data: str = "") -> CellInputs:
       config: PretrainConfig or FinetuneConfig.
       keep: the field that says which models a run leaves. It counts where it is set, for another
         cell then needs these models.
-      data: digest of a fine-tuning's examples.
+      data: digest of a fine-tuning's examples, which `data_dir` names; None: a pre-training.
     """
     fields = flat(config)
     elsewhere = {name: "" for name, (_, value) in fields.items() if referred(value)[0]}
@@ -41,9 +41,9 @@ def of_training(config: Any, keep: str, data: str = "") -> CellInputs:
     ignored = [name for name, (field, _) in fields.items() if field.metadata.get("bookkeeping")]
     if getattr(config, keep):
         ignored.remove(keep)
-    # Another device changes the last digits alone.
-    ignored += ["distribute", *digests]
-    if isinstance(config, FinetuneConfig):
+    # The paths of the digests count by these; another device changes the last digits alone.
+    ignored += [*digests, "distribute"]
+    if data is not None:
         ignored.append("data_dir")
         digests["data"] = data
     paths = (path for _, path in path_values(config).values() if path)

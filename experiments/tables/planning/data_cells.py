@@ -10,7 +10,7 @@ from pathlib import Path
 
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.planning import cell_inputs, places
-from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text
+from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text, Variant
 from experiments.tables.run import nli_mixture
 from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.folder.inputs import files_digest
@@ -21,13 +21,12 @@ from official_bert.common.errors import UserError
 
 NLI = "nli"
 # Measured on the sample and on 117 MB of books and articles.
-_TEXT_PER_PACKED_BYTE = 2.7
-_RECORDS_PER_TEXT_BYTE = 2.3  # and pass over the text
-_BYTES_PER_ENTRY = 8  # of a vocabulary
-_BYTES_PER_PAIR = 150  # of NLI
-# Bytes of text a second of one core.
-_SPLIT_RATE, _VOCABULARY_RATE, _RECORDS_RATE = 3e6, 1.2e7, 4e7
-_START = 3.0  # seconds
+_TEXT_BYTES = 2.7  # of text for each compressed byte
+_RECORD_BYTES = 2.3  # of records for each byte of text, each pass
+_ENTRY_BYTES = 8  # of a vocabulary's entry
+_PAIR_BYTES = 150  # of an NLI pair
+_SPLIT_RATE, _VOCABULARY_RATE, _RECORDS_RATE = 3e6, 1.2e7, 4e7  # bytes of text a second
+_START = 3.0  # seconds until a cell's work begins
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +34,10 @@ class TableData:
     """The cells of a table's data, and what the cells of its runs need of them.
 
     Attributes:
-      cells: in the order of their making.
+      cells: each after the cells that it reads.
       vocab: the vocabulary's file, or a reference to it; "" where no text is read.
       vectors: {(variant, seed): name of the cell of its learnt vectors}.
-      examples: {cell of examples for fine-tuning: numbers for training and dev}.
+      examples: {name of the cell that makes a task's data: (training, dev examples)}.
     """
 
     cells: list[Cell]
@@ -81,7 +80,7 @@ class _Sentences:
           UserError: there are none.
         """
         if not self.train.files:
-            raise UserError(f"{name}: all text of the corpus is held out; give some for training")
+            raise UserError(f"{name}: the corpus has no text for training")
         read = {"inputs": self.train.files}
         inputs = cell_inputs.of_fields(read, {"text": " ".join(self.train.digests)})
         return Cell(name, kind, {**read, **fields}, inputs=inputs, **of_cell)
@@ -96,6 +95,8 @@ def table_data(ablation: Ablation) -> TableData:
     cells, vocab, vectors, examples = [], "", {}, {}
     if any(variant.pretrain or variant.learnt for variant in ablation.variants):
         sentences = _sentences(ablation.corpus, ablation.data_dir)
+        if ablation.records:
+            _check_splits(sentences, ablation.corpus.held_out)
         cells, vocab, vectors = _cells_of_text(ablation, sentences)
     columns = (column.finetune for column in ablation.columns if column.finetune)
     if ablation.nli_mixture and any(referred(config.data_dir)[0] == NLI for config in columns):
@@ -126,6 +127,16 @@ def _sentences(corpus: Corpus, data_dir: str) -> _Sentences:
     return _Sentences(cells, train, heldout)
 
 
+def _check_splits(sentences: _Sentences, held_out: float) -> None:
+    if not sentences.train.files:
+        raise UserError("records: the corpus has no text for training; not all may be held out")
+    if bool(sentences.heldout.files) == bool(held_out):
+        raise UserError(
+            "records: give the corpus text for evaluation: held_out, a share of the training text, "
+            "or a text with heldout=true, not both"
+        )
+
+
 def _divided(name: str, text: Text, files: list[str], digest: str, size: float) -> Cell:
     """Return the cell that divides a text into sentences."""
     return Cell(
@@ -134,18 +145,20 @@ def _divided(name: str, text: Text, files: list[str], digest: str, size: float) 
         {"inputs": files, "layout": text.layout},
         inputs=cell_inputs.of_fields({"inputs": files}, {"text": digest}),
         cost=_START + size / _SPLIT_RATE,
-        bytes=size / _TEXT_PER_PACKED_BYTE,
+        bytes=size / _TEXT_BYTES,
     )
 
 
 def _text_size(path: str) -> float:
     """Return the bytes of a file's text, estimated where the file is compressed."""
     packed = path.endswith((".gz", ".xz", ".bz2"))
-    return Path(path).stat().st_size * (_TEXT_PER_PACKED_BYTE if packed else 1)
+    return Path(path).stat().st_size * (_TEXT_BYTES if packed else 1)
 
 
-def _cells_of_text(ablation: Ablation, sentences: _Sentences):
-    """Return the cells that are made of text, the vocabulary, and `TableData.vectors`."""
+def _cells_of_text(
+    ablation: Ablation, sentences: _Sentences
+) -> tuple[list[Cell], str, dict[tuple[str, int], str]]:
+    """Return `cells`, `vocab` and `vectors` of `TableData`, all that is made of text."""
     corpus, cells = ablation.corpus, [*sentences.cells]
     if corpus.vocab:
         vocab = places.vocabulary(corpus.vocab, ablation.data_dir)
@@ -157,7 +170,8 @@ def _cells_of_text(ablation: Ablation, sentences: _Sentences):
         for seed in variant.seeds:
             cell = _vectors(variant, seed, corpus, sentences)
             vectors[variant.name, seed] = cell.name
-            cells += [cell] if cell not in cells else []  # variants may share one
+            if cell not in cells:  # variants may share one
+                cells.append(cell)
     cells += [_records(spec, corpus, vocab, sentences) for spec in ablation.records]
     return cells, vocab, vectors
 
@@ -168,13 +182,16 @@ def _vocabulary(corpus: Corpus, sentences: _Sentences) -> Cell:
         "vocab",
         {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case},
         cost=_START + sentences.train.size / _VOCABULARY_RATE,
-        bytes=_BYTES_PER_ENTRY * corpus.vocab_size,
+        bytes=_ENTRY_BYTES * corpus.vocab_size,
     )
 
 
-def _vectors(variant, seed: int, corpus: Corpus, sentences: _Sentences) -> Cell:
+def _vectors(variant: Variant, seed: int, corpus: Corpus, sentences: _Sentences) -> Cell:
     source = initialization.of(FinetuneConfig(model=variant.checkpoint))
-    name, kind, options, sizes = source.corpus_cell(variant.learnt, seed, corpus.do_lower_case)
+    try:
+        name, kind, options, sizes = source.corpus_cell(variant.learnt, seed, corpus.do_lower_case)
+    except UserError as error:
+        raise UserError(f"variant {variant.name}: {error}") from None
     return sentences.learner(name, kind, {"options": options}, round=seed, **sizes)
 
 
@@ -188,15 +205,15 @@ def _records(spec: RecordSpec, corpus: Corpus, vocab: str, sentences: _Sentences
     digests = {name: " ".join(split.digests) for name, split in splits.items() if split.digests}
     if corpus.vocab:
         read["vocab"], digests["vocab"] = vocab, files_digest((vocab,))
-    passes = sentences.train.size * spec.dupe_factor + sentences.heldout.size
+    text = sentences.train.size * spec.dupe_factor + sentences.heldout.size
     return Cell(
         f"records/{spec.name}",
         "records",
         # Options that have their defaults are left out.
         {**read, "vocab": vocab, "options": changes_dict(RecordOptions(**options))},
         inputs=cell_inputs.of_fields(read, digests),
-        cost=_START + passes / _RECORDS_RATE,
-        bytes=_RECORDS_PER_TEXT_BYTE * passes,
+        cost=_START + text / _RECORDS_RATE,
+        bytes=_RECORD_BYTES * text,
     )
 
 
@@ -206,5 +223,5 @@ def _mixture(paths: tuple[str, ...], data_dir: str) -> tuple[Cell, tuple[int, in
     config = {"mnli_dev": first, "others": others}
     inputs = cell_inputs.of_fields(config, {"files": files_digest((first, *others))})
     counts = nli_mixture.counts(first, *others)
-    size = _BYTES_PER_PAIR * sum(counts)
+    size = _PAIR_BYTES * sum(counts)
     return Cell(NLI, "nli", config, inputs=inputs, cost=2, bytes=size), counts

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from data_prep.jobs import commands
 from data_prep.tasks.batches import sample
-from experiments.tables.planning import cost
+from experiments.tables.planning.cost import Estimate, Steps, estimate, usual_rate
 from experiments.tables.planning.plan import plan_table
-from experiments.tables.planning.steps import Steps, usual_rate
+from experiments.tables.planning.step_rate import measured
 from experiments.tables.run import origins
 from experiments.tables.run.devices import default_workers
 from experiments.tables.run.grid import Grid, joined, referred
@@ -33,7 +33,7 @@ class _Forecast:
       bounds: {column label: (score of the trivial baseline, best possible score)}.
     """
 
-    cells: list[tuple[str, str, cost.Estimate]]
+    cells: list[tuple[str, str, Estimate]]
     differences: list[str]
     bounds: dict[str, tuple[float | None, float | None]]
 
@@ -43,13 +43,13 @@ class _Rate:
     """The FLOPs a second that a dry run reckons with.
 
     Attributes:
-      of_steps: gives those of some `Steps`.
-      begins: the announcement of how they are found.
-      source: their origin, for the end of the report.
+      of_steps: returns those of some Steps.
+      announcement: says at once how they are found.
+      source: says it at the end of the report.
     """
 
     of_steps: Callable[[Steps], float]
-    begins: str
+    announcement: str
     source: str
 
 
@@ -76,10 +76,13 @@ def dry_run(
     # Without a folder no cell is finished: nothing lies below the null device.
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     rate = _rate(share, peak, measure)
-    commands.say(f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {rate.begins}")
-    workers = 0 if share else workers or ablation.workers or default_workers()
+    commands.say(
+        f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {rate.announcement}"
+    )
+    # Another machine's devices are not known.
+    side_by_side = None if share else workers or ablation.workers or default_workers()
     found = _forecast(ablation, kept, rate)
-    lines = [*_cell_lines(found.cells), "", _todo_line(found.cells, workers, price)]
+    lines = [*_cell_lines(found.cells), "", _todo_line(found.cells, side_by_side, price)]
     lines.append(f"Times are estimates: {rate.source}, plus a constant a run.")
     lines += [f"The runs of this table differ: {line}." for line in found.differences]
     lines += ["", "Trivial baselines, which scores have to beat:"]
@@ -95,10 +98,12 @@ def _rate(share, peak, measure) -> _Rate:
     if not measure:
         source = f"at {_flops(RATE)} a second, which two cores reach"
         return _Rate(usual_rate, "trains nothing", source)
-    begins = "times a training step of every shape on this machine; --share=0.4 reckons with a GPU "
-    begins += "and measures nothing"
+    begins = (
+        "times a training step of every shape on this machine; --share=0.4 reckons with a GPU "
+        "and measures nothing"
+    )
     source = "at the rate of a training step measured on this machine (LSTMs: as on two cores)"
-    return _Rate(cost.measured(commands.say), begins, source)
+    return _Rate(measured(commands.say), begins, source)
 
 
 def _forecast(ablation, folder, rate: _Rate) -> _Forecast:
@@ -107,7 +112,7 @@ def _forecast(ablation, folder, rate: _Rate) -> _Forecast:
     bounds = {label: _bounds(ablation.column(label), c) for label, c in plan.configs.items()}
     forget_examples()
     grid = joined({ablation.name: Grid(plan.cells, folder)})  # each key once, as in the run
-    statuses, estimates = grid.statuses(), cost.estimate(plan, rate.of_steps)
+    statuses, estimates = grid.statuses(), estimate(plan, rate.of_steps)
     cells = [(name, status.state, estimates[name]) for name, status in statuses.items()]
     return _Forecast(cells, origins.differences(statuses.values()), bounds)
 
@@ -124,13 +129,14 @@ def _cell_lines(cells) -> list[str]:
     return lines
 
 
-def _todo_line(cells, workers, price) -> str:
-    """Return the sum of the cells that are not finished; `workers` 0: they have one device."""
-    left = [estimate for _, state, estimate in cells if state != FINISHED]
+def _todo_line(cells, side_by_side: int | None, price: float) -> str:
+    """Return the sum of the cells that are not finished; they run `side_by_side`, or on one
+    device."""
+    left = [one for _, state, one in cells if state != FINISHED]
     seconds = sum(one.seconds for one in left)
-    time = f"{_seconds(seconds)} of one {'worker' if workers else 'device'}"
-    if workers:
-        time += f", about {_seconds(seconds / workers)} with {workers} side by side"
+    time = f"{_seconds(seconds)} of one {'worker' if side_by_side else 'device'}"
+    if side_by_side:
+        time += f", about {_seconds(seconds / side_by_side)} with {side_by_side} side by side"
     work, disk = _flops(sum(one.flops for one in left)), _bytes(sum(one.bytes for one in left))
     line = f"{len(cells)} cells; still to do: {work}, {time}, {disk} of disk"
     if price:
@@ -155,12 +161,11 @@ def _bounds(column, config) -> tuple[float | None, float | None]:
     limits = config.max_train_examples, config.max_dev_examples
     scores = task.baseline(*map(sample, (train, dev), limits))
     path = Path(config.data_dir, BEST)
-    best = read_json(path) if path.is_file() else {}
+    best = read_json(path) if config.data_dir and path.is_file() else {}
     metric, scale = column.metric or next(iter(scores)), 100 if column.percent else 1
     score, highest = scores.get(metric), best.get("dev", best).get(metric)
-    if score is None:
-        return None, None
-    return scale * score, None if highest is None else scale * highest
+    score, highest = (None if value is None else scale * value for value in (score, highest))
+    return score, highest
 
 
 def _flops(flops: float) -> str:

@@ -4,12 +4,13 @@ import dataclasses
 import json
 from typing import Any
 
+from data_prep.tasks import get_task
 from experiments.tables.planning import cell_inputs, places, repetitions
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
+from experiments.tables.planning.cost import Steps, finetuning_steps, seconds
 from experiments.tables.planning.data_cells import TableData
 from experiments.tables.planning.pretrain_cells import PretrainCells
 from experiments.tables.planning.repetitions import PlannedRun
-from experiments.tables.planning.steps import Steps, finetuning_steps, seconds
 from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.finetuning import example_scores
 from experiments.training.folder.inputs import read_task, task_digest
@@ -28,7 +29,7 @@ class _Examples:
     """The examples of a fine-tuning.
 
     Attributes:
-      digest: "" where another cell makes them: its key counts.
+      digest: of the examples; "" where a cell makes them, whose key counts instead.
       train, dev: their numbers.
     """
 
@@ -42,7 +43,7 @@ class FinetuneCells:
 
     Attributes:
       steps: {name of a cell: its Steps}.
-      configs: {column: FinetuneConfig of its first run}.
+      configs: {column: FinetuneConfig of its first run, before its model is filled in}.
       examples: {column: numbers of training and dev examples of its first run}.
     """
 
@@ -51,7 +52,7 @@ class FinetuneCells:
         self.configs: dict[str, FinetuneConfig] = {}
         self.examples: dict[str, tuple[int, int]] = {}
         self._ablation, self._data, self._pretrained = ablation, data, pretrained
-        self._cells: dict[str, Cell] = {}  # by configuration and digests
+        self._cells: dict[str, Cell] = {}  # by what they ask (`_add`)
 
     @property
     def cells(self) -> list[Cell]:
@@ -64,10 +65,9 @@ class FinetuneCells:
           UserError: data are missing, or the column's folds cannot be scored.
         """
         variant = self._ablation.variant(row.variant)
-        config = replaced(column.finetune, **row.finetune)
-        if not variant.pretrain:
-            config = dataclasses.replace(config, model=places.checkpoint(variant.checkpoint))
+        config = self._config(row, column, variant)
         source = initialization.of(config)
+        bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
         models = self._pretrained.models(variant, row.snapshot)
         # A checkpoint is the same for all seeds of a table's pre-trainings.
         seeds = variant.seeds if variant.pretrain or source.has_seeds else (0,)
@@ -75,21 +75,34 @@ class FinetuneCells:
         for repetition in repetitions.of_column(column, seeds, source):
             seed = repetition.pretrain_seed
             tuning = repetitions.changed(config, column, repetition)
-            tuning = self._with_folders(tuning, row, column)
             examples = self._examples(tuning, column)
             self._note(column, tuning, examples)
             tuning = self._with_start(tuning, source, variant, seed, models.get(seed, ""))
-            name = repetitions.name(row, column, repetition)
-            cell = self._cell(name, tuning, source, variant, examples, seed, column)
-            runs.append(PlannedRun(self._shared(cell, tuning.save_model), repetition))
+            steps = finetuning_steps(tuning, source, bert, examples.train, examples.dev)
+            cell = Cell(
+                repetitions.name(row, column, repetition),
+                "finetune",
+                changes_dict(tuning),
+                inputs=cell_inputs.of_training(tuning, keep="save_model", data=examples.digest),
+                cost=seconds(steps),
+                bytes=_RESULTS + (4 * bert.num_parameters if bert and tuning.save_model else 0),
+                scored=True,
+                affinity=f"finetune {column.label} {bert} {tuning.bilstm} {tuning.features}",
+                round=seed,
+            )
+            runs.append(PlannedRun(self._add(cell, steps), repetition))
         return runs
 
-    def _with_folders(self, config: FinetuneConfig, row: Row, column: Column) -> FinetuneConfig:
-        """Return a FinetuneConfig with the folder of its data; it saves a model to export."""
+    def _config(self, row: Row, column: Column, variant: Variant) -> FinetuneConfig:
+        """Return a row's FinetuneConfig in a column, but for what differs between its runs."""
+        config = replaced(column.finetune, **row.finetune)
+        if not variant.pretrain:
+            config = dataclasses.replace(config, model=places.checkpoint(variant.checkpoint))
         exports = ((export.row, export.column) for export in self._ablation.exports)
         return dataclasses.replace(
             config,
             data_dir=places.task_folder(config.data_dir, self._ablation.data_dir),
+            # One run's model is exported. All are kept: in which runs it is set enters their keys.
             save_model=(row.label, column.label) in exports,
         )
 
@@ -122,6 +135,7 @@ class FinetuneCells:
             digest, train, dev = task_digest(config)
         elif maker in self._data.examples:
             digest, (train, dev) = "", self._data.examples[maker]
+            get_task(config.task, config.data_dir, **config.task_options)  # checks the options
         else:
             raise UserError(
                 f"column {column.label}: data_dir={config.data_dir}, and the table makes no "
@@ -141,42 +155,14 @@ class FinetuneCells:
         self.configs[column.label] = config
         self.examples[column.label] = examples.train, examples.dev
 
-    def _cell(
-        self,
-        name: str,
-        config: FinetuneConfig,
-        source: ModelSource,
-        variant: Variant,
-        examples: _Examples,
-        seed: int,
-        column: Column,
-    ) -> Cell:
-        """Return the cell of a fine-tuning, and keep its Steps."""
-        bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
-        steps = finetuning_steps(config, source, bert, examples.train, examples.dev)
-        self.steps[name] = steps
-        model = 4 * bert.num_parameters if config.save_model and bert else 0
-        return Cell(
-            name,
-            "finetune",
-            changes_dict(config),
-            inputs=cell_inputs.of_training(config, keep="save_model", data=examples.digest),
-            cost=seconds(steps),
-            bytes=model + _RESULTS,
-            scored=True,
-            affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
-            round=seed,
-        )
-
-    def _shared(self, cell: Cell, saves_model: bool) -> str:
+    def _add(self, cell: Cell, steps: list[Steps]) -> str:
         """Add a cell, and return its name: another column's, where that one runs the same.
 
         A run that keeps its model takes the place of one that keeps none."""
-        question: dict[str, Any] = {**cell.config, "save_model": None}
-        same = json.dumps([question, cell.inputs.fingerprints], sort_keys=True)
-        known = self._cells.get(same)
-        if not known:
-            self._cells[same] = cell
-        elif saves_model:
-            self._cells[same] = dataclasses.replace(cell, name=known.name)
-        return self._cells[same].name
+        asked: dict[str, Any] = {**cell.config, "save_model": None}
+        same = json.dumps([asked, cell.inputs.fingerprints], sort_keys=True)
+        name = self._cells.get(same, cell).name
+        if same not in self._cells or "save_model" not in cell.config:  # its default: it keeps one
+            self._cells[same] = dataclasses.replace(cell, name=name)
+        self.steps[name] = steps
+        return name

@@ -64,7 +64,7 @@ def checkpoint(name: str) -> str:
     package, _, folder = name.removeprefix("package:").partition("/")
     try:
         spec = importlib.util.find_spec(package)
-    except ModuleNotFoundError:  # of a package inside one that is missing
+    except (ImportError, ValueError):  # inside a package that is missing, or not a package's name
         spec = None
     if spec is None or not spec.origin:
         raise UserError(f"{name}: there is no such package (pip install {package})")
@@ -80,17 +80,17 @@ def earlier_model(name: str) -> str:
     found = embedded.find(name)
     if not found.is_dir():
         raise UserError(
-            f"{name} is missing; the package has one model a row, the repository all that its "
-            "tables were made of: run the command there"
+            f"{name} is missing; the package has one model a row, the repository has all of its "
+            "tables': run the command in a clone of it"
         )
     return str(found)
 
 
-def why_missing(model: str) -> str:
-    """Return the reason why a checkpoint or a file is missing; "" where it is there, or where
-    another cell makes it."""
+def why_missing(name: str) -> str:
+    """Return the reason why a file or a checkpoint is not to be had; "" where it is, or will be
+    made by a cell."""
     try:
-        path = checkpoint(model)
+        path = checkpoint(name)
     except UserError as error:
         return str(error)
     there = referred(path)[0] or embedded.find(path).exists()

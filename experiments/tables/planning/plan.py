@@ -1,7 +1,7 @@
 """From an `Ablation` to the cells of a grid: the work that a table needs, each piece once.
 
     records/NAME -> pretrain/VARIANT/SEED -> finetune/COLUMN/ROW/SEEDS -> export/COLUMN/ROW
-                                          -> KIND OF QUESTION/RECORDS/VARIANT/SEED
+                                          -> QUESTION/RECORDS/VARIANT/SEED
 
 `data_cells` draws what stands before the records. A vocabulary or a model that is given needs no
 cell.
@@ -12,11 +12,11 @@ import dataclasses
 from data_prep.jobs.outputs import members
 from experiments.tables.planning import data_cells, places
 from experiments.tables.planning.ablation import Ablation, Export
+from experiments.tables.planning.cost import Steps
 from experiments.tables.planning.finetune_cells import FinetuneCells
 from experiments.tables.planning.pretrain_cells import PretrainCells
 from experiments.tables.planning.question_cells import QuestionCells
 from experiments.tables.planning.repetitions import PlannedRun
-from experiments.tables.planning.steps import Steps
 from experiments.tables.run.grid import Cell, reference
 from experiments.training.folder.inputs import forget_examples
 from experiments.training.settings.config import FinetuneConfig, path_values
@@ -32,7 +32,7 @@ class TablePlan:
       runs: {(row label, column label): its runs}.
       pretrains: {(variant name, seed): name of the cell}, where the table pre-trains.
       exports: names of the cells.
-      configs: {column label: FinetuneConfig of its first run}.
+      configs: {column label: FinetuneConfig of its first run, before its model is filled in}.
       examples: {column label: (training examples, dev examples)}.
       steps: {name of a training's cell: its Steps}.
       left_out: {label of a row that is left out: what it lacks}.
@@ -60,9 +60,9 @@ def plan_table(ablation: Ablation) -> TablePlan:
     asked = QuestionCells(ablation, pretrained)
     runs, left_out = {}, _left_out(ablation)
     for column in ablation.columns:
-        kind = finetuned if column.finetune else asked if column.question else pretrained
+        planner = finetuned if column.finetune else asked if column.question else pretrained
         for row in ablation.rows:
-            planned = [] if row.label in left_out else kind.runs(row, column)
+            planned = [] if row.label in left_out else planner.runs(row, column)
             if planned:
                 runs[row.label, column.label] = planned
     forget_examples()
@@ -73,8 +73,8 @@ def plan_table(ablation: Ablation) -> TablePlan:
         runs=runs,
         pretrains={
             (variant, seed): cell.name
-            for variant, cells in pretrained.by_variant.items()
-            for seed, cell in cells.items()
+            for variant, of_variant in pretrained.by_variant.items()
+            for seed, cell in of_variant.items()
         },
         exports=tuple(cell.name for cell in exports),
         configs=finetuned.configs,

@@ -4,11 +4,12 @@ with."""
 import dataclasses
 import functools
 from collections import defaultdict
+from collections.abc import Callable
 
 from experiments.tables.planning import cell_inputs, data_cells, places
 from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
+from experiments.tables.planning.cost import Steps, pretraining_steps, seconds
 from experiments.tables.planning.repetitions import PlannedRun, Repetition
-from experiments.tables.planning.steps import Steps, pretraining_steps, seconds
 from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.config_values import changes_dict
@@ -61,8 +62,9 @@ class PretrainCells:
         return [PlannedRun(cell.name, Repetition(seed)) for seed, cell in cells.items()]
 
     def _cell(self, variant: Variant, seed: int) -> Cell:
-        config, where = self._with_files(variant.pretrain, seed), f"variant {variant.name}"
-        check_direction(config.objectives, config.bert_config, f"{where}: objectives")
+        where, bert = f"variant {variant.name}: objectives", variant.pretrain.bert_config
+        check_direction(variant.pretrain.objectives, bert, where)
+        config = self._with_files(variant.pretrain, seed)
         config, steps_taken = self._behind_trunk(config, seed)
         config, beside = self._with_options(config, seed)
         name = f"pretrain/{variant.name}/{seed}"
@@ -75,7 +77,7 @@ class PretrainCells:
             cost=seconds(self.steps[name]),
             bytes=_bytes_left(config),
             scored=True,
-            affinity=f"pretrain {config.bert_config} {config.objectives}",
+            affinity=f"pretrain {bert} {config.objectives}",
             round=seed,
         )
 
@@ -94,10 +96,12 @@ class PretrainCells:
         """Return a PretrainConfig with the folder of its trunk, and the steps taken there."""
         if not config.trunk:
             return config, 0
-        cell, trunk = self._other("trunk", config.trunk, seed)
+        cell, trunk = self._planned_before("trunk", config.trunk, seed)
         return dataclasses.replace(config, trunk=reference(cell.name)), trunk.num_train_steps
 
-    def _with_options(self, config: PretrainConfig, seed: int):
+    def _with_options(
+        self, config: PretrainConfig, seed: int
+    ) -> tuple[PretrainConfig, list[Callable]]:
         """Return a PretrainConfig whose options have their folders, and the FLOPs beside its model
         as functions (`Options.planned`)."""
         model_of = functools.partial(self._model_of, seed=seed)
@@ -105,11 +109,15 @@ class PretrainCells:
         config = dataclasses.replace(config, model_options=tuple(options for options, _ in planned))
         return config, [flops_of for _, flops_of in planned if flops_of]
 
-    def _other(self, field: str, text: str, seed: int) -> tuple[Cell, PretrainConfig]:
+    def _planned_before(self, field: str, text: str, seed: int) -> tuple[Cell, PretrainConfig]:
         """Return the cell and the PretrainConfig of the variant that a field names as "@NAME"."""
-        name = text.removeprefix("@")
+        name, _ = referred(text)
+        if not name:
+            raise UserError(f'{field}={text}: in a table it is "@" and the name of a variant')
         if seed not in self.by_variant.get(name, {}):
-            raise UserError(f"{field} @{name}: no variant {name} with seed {seed} stands before it")
+            raise UserError(
+                f"{field} @{name}: no variant {name} is pre-trained with seed {seed} before it"
+            )
         return self.by_variant[name][seed], self._ablation.variant(name).pretrain
 
     def _model_of(self, field: str, model: str, seed: int):
@@ -117,7 +125,7 @@ class PretrainCells:
         `Options.planned`)."""
         if not referred(model)[0]:
             return model, sizes_of(model)
-        cell, config = self._other(field, model, seed)
+        cell, config = self._planned_before(field, model, seed)
         return reference(cell.name, "model"), config.bert_config
 
 

@@ -15,8 +15,8 @@ class Repetition:
     Attributes:
       pretrain_seed: of the pre-trained model.
       finetune_seed: of `Column.seeds`; 0 where nothing is fine-tuned.
-      setting: index in `Column.search`.
-      fold: from 1; 1 where the column has no folds.
+      setting: index in `Column.search`, from 0.
+      fold: number of the fold, from 1 as in `task_options`; 1 where the column has no folds.
     """
 
     pretrain_seed: int
@@ -37,7 +37,8 @@ def of_column(column: Column, pretrain_seeds: tuple[int, ...], source) -> list[R
     """Return the fine-tunings of a row in a column.
 
     Args:
-      source: ModelSource of the row; where its runs do not differ with the seed there is one.
+      source: ModelSource of the row; where its runs do not depend on the seed, the first seed alone
+        is used.
     """
     seeds = column.seeds if source.repeats else column.seeds[:1]
     settings, folds = range(max(1, len(column.search))), range(1, max(1, column.folds) + 1)

@@ -5,6 +5,7 @@ import itertools
 import timeit
 from collections.abc import Callable
 
+from experiments.tables.planning.cost import Steps
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.flops import pretraining_step_flops, usual_predictions
 from official_bert.backend.tensorflow_start import import_tensorflow
@@ -13,9 +14,9 @@ from official_bert.config import BertConfig
 _OBJECTIVES = ("masked_lm",)  # next_sentence is too small to count
 _BUDGET = 3e10  # FLOPs of a step that is timed on a CPU
 # The fields that a step's time depends on.
-SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-         "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
-         "attention_probs_dropout_prob")  # fmt: skip
+_SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+          "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
+          "attention_probs_dropout_prob")  # fmt: skip
 
 
 _rates: dict[tuple, float] = {}  # of the shapes that were timed
@@ -44,11 +45,32 @@ def measured_rate(
       say: takes a line before the timing.
     """
     # The sizes alone count: other models of these sizes are as fast as BERT.
-    sizes = BertConfig(**{name: getattr(bert, name) for name in SIZES})
-    memory = gpu_memory()
-    shape = (sizes, rows, length, precision) if memory else _reduced(sizes, rows, length)
+    sizes = BertConfig(**{name: getattr(bert, name) for name in _SIZES})
+    if memory := gpu_memory():
+        shape = sizes, rows, length, precision
+        return _once(shape, lambda: _on_gpu(*shape, memory, say))
+    reduced = _reduced(sizes, rows, length)
+    return _once(reduced, lambda: _on_cpu(*reduced, say))
+
+
+def measured(say: Callable) -> Callable[[Steps], float]:
+    """Return a function for `cost.estimate`, which times one step of every shape.
+
+    Args:
+      say: takes a line before each timing.
+    """
+
+    def rate_of(steps):
+        if steps.rate:
+            return steps.rate
+        return measured_rate(steps.bert, steps.rows, steps.length, steps.precision, say)
+
+    return rate_of
+
+
+def _once(shape: tuple, timed: Callable[[], float]) -> float:
     if shape not in _rates:
-        _rates[shape] = _on_gpu(*shape, memory, say) if memory else _on_cpu(*shape, say)
+        _rates[shape] = timed()
     return _rates[shape]
 
 
@@ -95,7 +117,7 @@ def seconds_of_a_step(bert, rows, length, precision, parts, steps) -> float:
     )
     trainer.set_schedule(1e-4, 0, 1_000_000)
     batches = itertools.repeat(_batch(rows, length))
-    # The first one compiles.
+    # The first one compiles, and is never the fastest.
     return (
         min(timeit.repeat(lambda: trainer.train_from(batches, steps), number=1, repeat=3)) / steps
     )
@@ -114,14 +136,14 @@ def _on_cpu(bert: BertConfig, rows: int, length: int, say: Callable) -> float:
     # TensorFlow without XLA, as in training; JAX needs XLA.
     model.compile(optimizer=BertAdamW(), jit_compile=keras.backend.backend() != "tensorflow")
     batch = _batch(rows, length)
-    # The first one compiles.
+    # The first one compiles, and is never the fastest.
     best = min(timeit.repeat(lambda: model.train_on_batch(batch), number=1, repeat=4))
     predictions = usual_predictions(length)
     return pretraining_step_flops(bert, _OBJECTIVES, rows, length, predictions) / best
 
 
 def _batch(rows, length):
-    """Return a batch of ones: dict of arrays [rows, ...]."""
+    """Make a batch whose values do not matter: {name: array [rows, ...]}."""
     import numpy as np
 
     ones, positions = np.ones((rows, length), np.int32), usual_predictions(length)

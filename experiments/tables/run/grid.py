@@ -61,7 +61,7 @@ class Cell:
     """One piece of work.
 
     Attributes:
-      name: unique and readable, "finetune/QNLI/BERT-1/seed-2".
+      name: unique and readable, "finetune/QNLI/BERT/1-2".
       kind: chooses the function that runs it.
       config: JSON values; strings that start with "@NAME//" are files of the cell NAME. Options
         that have their defaults are left out, so that a new option changes no key.

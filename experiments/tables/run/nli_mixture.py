@@ -6,10 +6,12 @@ scores on MNLI, and every table that uses this says so.
 """
 
 import functools
+import os
 from pathlib import Path
 
 from data_prep.tasks.files.formats import detect_format
 from data_prep.tasks.files.reading import is_held_out
+from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 
@@ -34,10 +36,16 @@ def mix(mnli_dev: str, others: list[str], output: str | Path, own: bool = False)
     return {"train": len(train), "dev": len(dev)}
 
 
-@functools.lru_cache(maxsize=8)
 def counts(mnli_dev: str, *others: str) -> tuple[int, int]:
     """Return the numbers of training and dev pairs that `mix` will write."""
-    return tuple(map(len, divided(mnli_dev, others)))
+    paths = mnli_dev, *others
+    return _counts(paths, tuple(state(path) for path in paths if os.path.exists(path)))
+
+
+@functools.lru_cache(maxsize=8)
+def _counts(paths: tuple[str, ...], _states: tuple) -> tuple[int, int]:
+    train, dev = divided(paths[0], paths[1:])
+    return len(train), len(dev)
 
 
 def divided(mnli_dev: str, others) -> tuple[Pairs, Pairs]:

@@ -87,7 +87,7 @@ def configs_from_flags(kind):
 
 
 def _source():
-    if not flags.FLAGS.config:
+    if not (flags.FLAGS.config or "").strip(", "):
         raise UserError(f"--config is missing; choose a file, for example one of {known()}")
     return flags.FLAGS.config
 

@@ -89,14 +89,9 @@ def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
 
 
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
-    """Return the FLOPs of fine-tuning and evaluation, an upper bound.
+    """Return the FLOPs of fine-tuning and evaluation of the part that is tuned, an upper bound.
 
-    Every example is taken at its full length, and training as not stopped early. A frozen encoder
-    runs once over all examples, or not at all where another run has kept its states.
+    Every example is taken at its full length, and training as not stopped early.
     """
-    length = config.max_seq_length
-    one = tuned_flops(config, bert, 1, length)
-    flops = one * (3 * config.num_train_epochs * train_examples + dev_examples)
-    if config.features:
-        flops += bert.encoder_flops(train_examples + dev_examples, length)
-    return flops
+    one = tuned_flops(config, bert, 1, config.max_seq_length)
+    return one * (3 * config.num_train_epochs * train_examples + dev_examples)

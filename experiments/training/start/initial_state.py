@@ -171,14 +171,16 @@ class BertSource(initialization.ModelSource):
         rates = dict.fromkeys(names, config.dropout)
         return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
 
-    def planned_rate(self, config):
-        return flops.LSTM_RATE if config.features else self.rate
-
     def planned_bert(self, config):
         return sizes_of(config.model) if config.model else config.bert_config
 
-    def planned_flops(self, config, bert, train_examples, dev_examples):
-        return flops.finetune_flops(config, bert, train_examples, dev_examples)
+    def planned_work(self, config, bert, train_examples, dev_examples):
+        tuned = flops.finetune_flops(config, bert, train_examples, dev_examples)
+        if not config.features:
+            return [(tuned, self.rate)]
+        # The frozen encoder runs once, or not at all where another run has kept its states.
+        frozen = bert.encoder_flops(train_examples + dev_examples, config.max_seq_length)
+        return [(frozen, self.rate), (tuned, flops.LSTM_RATE)]
 
 
 def sizes_of(model: str) -> BertConfig:

@@ -13,6 +13,7 @@ import os
 from experiments.training.settings.options import Options
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_settings import MODEL_FILE
+from official_bert.common.errors import UserError
 from official_bert.common.json_files import read_json
 from official_bert.extension import find, names
 
@@ -58,8 +59,10 @@ class ModelSource:
           learnt: `Variant.learnt`.
 
         Returns: (name, kind of cell, its options, estimated {"cost": seconds, "bytes": on disk}).
+        Raises:
+          UserError: this kind has no such vectors.
         """
-        raise NotImplementedError
+        raise UserError(f"learnt={learnt}: its checkpoint is not a kind of model on vectors")
 
     def check_pretraining(self, config) -> None:
         """Raise UserError where a PretrainConfig sets a field that this kind does not support."""
@@ -92,10 +95,6 @@ class ModelSource:
         """Run a whole fine-tuning (`runs.finetune`); `step_by_step` runs one with a `Trainer`."""
         return step_by_step(self, config, folder, progress, task, examples)
 
-    def planned_rate(self, config) -> float | None:
-        """Return the FLOPs a second of a FinetuneConfig on two cores; None: as a step of BERT's."""
-        return self.rate
-
     def planned_bert(self, config):
         """Return the sizes of the model that a FinetuneConfig starts from, to estimate costs.
 
@@ -103,8 +102,16 @@ class ModelSource:
         """
         return None
 
-    def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:
-        """Count the FLOPs of a planned fine-tuning; `bert`: of `planned_bert`."""
+    def planned_work(
+        self, config, bert, train_examples: int, dev_examples: int
+    ) -> list[tuple[float, float | None]]:
+        """Return the work of a planned fine-tuning; none where no network is trained.
+
+        Args:
+          bert: of `planned_bert`.
+
+        Returns: (FLOPs, FLOPs a second on two cores; None: as a step of BERT's) of each part.
+        """
         raise NotImplementedError
 
 

@@ -9,8 +9,8 @@ from experiments.beyond.side_by_side import compared
 from experiments.configs import scales, table7
 from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import cost
+from experiments.tables.planning.cost import pretraining_steps, total_flops
 from experiments.tables.planning.plan import files_read, plan_table
-from experiments.tables.planning.steps import pretraining_steps, total_flops
 from experiments.tables.reporting import assemble, paper
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig

@@ -12,6 +12,7 @@ from experiments.tables.run.cells import run_cell
 from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
+from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.settings.options import replaced
 from experiments.training.start import finetuning_preflight
 from official_bert.common.errors import UserError
@@ -54,8 +55,10 @@ def test_planned_operations(files):
     config = config_of(files, model="bilstm_attention", feature_width=8, num_train_epochs=2.0)
     words = 16 * 2 * (3 * 2 * 10 + 5)  # two texts; forward once and backward twice; ten and five
     expected = 2 * words * (one_text + attention)
-    assert word_vectors.WordVectors().planned_flops(config, None, 10, 5) == expected
-    assert word_vectors.WordVectors().planned_flops(config_of(files), None, 10, 5) == 0
+    assert word_vectors.WordVectors().planned_work(config, None, 10, 5) == [(expected, LSTM_RATE)]
+    assert word_vectors.WordVectors().planned_work(config_of(files), None, 10, 5) == [
+        (0, LSTM_RATE)
+    ]
 
 
 @pytest.mark.parametrize(

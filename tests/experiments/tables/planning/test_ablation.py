@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from experiments.configs.columns import HELDOUT_LOSS
 from experiments.tables.planning import ablation as ablation_parts
 from experiments.tables.planning import claims
 from experiments.tables.planning.plan import plan_table
@@ -28,8 +29,8 @@ def test_descriptions_that_say_two_things_are_refused():
         (lambda: dataclasses.replace(trained, seeds=()), "variant BERT: it has no seeds"),
         (lambda: ablation_parts.Variant("x", checkpoints=("y",)), "give pretrain or checkpoint"),
         (lambda: column.changed(seeds=(1, 1)), "column SNLI: seeds"),
-        (lambda: column.changed(seeds=(1, 1000)), "SNLI: its seeds must be below 1000"),
-        (lambda: column.changed(seeds=(-1,)), "SNLI: its seeds .* and not negative"),
+        (lambda: column.changed(seeds=(1, 1000)), "SNLI: its seeds must be from 0 to 999"),
+        (lambda: column.changed(seeds=(-1,)), "SNLI: its seeds must be from 0"),
         (lambda: column.changed(seeds=()), "SNLI: it has no seeds; give at least one"),
         (lambda: column.changed(search=("x",)), "search: .* must be a JSON object"),
         (lambda: column.changed(search=({"dropout": "x"},)), "dropout must be a number"),
@@ -37,7 +38,10 @@ def test_descriptions_that_say_two_things_are_refused():
             lambda: ablation_parts.Row("r", "BERT", {"bilstm": "no"}),
             'row r: finetune: bilstm must be true or false, not "no"',
         ),
-        (lambda: column.changed(folds=2, finetune=None), "SNLI: folds are for fine-tuning"),
+        (
+            lambda: column.changed(folds=2, finetune=None),
+            "SNLI: folds and search are for fine-tuning",
+        ),
         (lambda: column.changed(question=asked), "column SNLI: give finetune or question"),
         (lambda: dataclasses.replace(trained, optional=True), "optional go with checkpoint"),
         (
@@ -47,11 +51,19 @@ def test_descriptions_that_say_two_things_are_refused():
             "variant BERT: vocab is the corpus's",
         ),
         (lambda: column.changed(model="tiny-wikipedia"), "SNLI: model is the row's variant's"),
-        (lambda: column.changed(search=({"model": "x"},)), "SNLI: model is the row's variant's"),
+        (lambda: column.changed(search=({"model": "x"},)), "SNLI: search: model follows from"),
         (
             lambda: ablation_parts.Row("r", "BERT", {"bilstn": True}),
             r'row r: finetune: unknown field bilstn \(did you mean "bilstm"',
         ),
+        (lambda: column.changed(search=({"seed": 5},)), "SNLI: search: seed follows from"),
+        (lambda: column.changed(search=({"data_dir": "x"},)), "search: data_dir follows from"),
+        (lambda: ablation_parts.Row("r", "BERT", {"seed": 77}), "row r: finetune: seed follows"),
+        (lambda: ablation_parts.Row("r", "BERT", {"model": "other"}), "finetune: model='other'"),
+        (lambda: dataclasses.replace(trained, seeds=(0, 1)), "BERT: its seeds must be from 1 on"),
+        (lambda: HELDOUT_LOSS.changed(search=({"dropout": 0.1},)), "search are for fine-tuning"),
+        (lambda: HELDOUT_LOSS.changed(learning_rate=1e-3), "learning_rate is for fine-tuning"),
+        (lambda: column.changed(bilstm="maybe"), "SNLI: finetune: bilstm must be true or false"),
         (lambda: claims.Comparison("SNLI", "a", "b", "grater"), "kind='grater'; it is one of"),
         (lambda: claims.Comparison("SNLI", "a", "b", claims.SHARE), "row `whole` go together"),
         (lambda: claims.Comparison("SNLI", "a", "b", whole="c"), "row `whole` go together"),
@@ -91,9 +103,15 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
     random = (*table.variants[:-1], ablation_parts.Variant.random(kept, (1,)))
     early = (ablation_parts.Row("early", "random", snapshot=5),)
     heldout = (ablation_parts.Text(("sample",), heldout=True),)
+    on_vectors = ablation_parts.Variant("v", checkpoint="x", learnt="cbow")
     for changes, message in (
         ({"variants": random, "rows": early}, "early: step 5 is none of .* it has none"),
-        ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "corpus is held out"),
+        ({"corpus": dataclasses.replace(table.corpus, texts=heldout)}, "has no text for training"),
+        ({"corpus": dataclasses.replace(table.corpus, held_out=0.0)}, "text for evaluation: held"),
+        ({"variants": (*table.variants, on_vectors)},
+         "variant v: learnt=cbow: its checkpoint is not a kind of model on vectors"),
+        ({"corpus": dataclasses.replace(table.corpus, texts=(*table.corpus.texts, *heldout))},
+         "text for evaluation: held_out"),
         ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
         ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
         ({"corpus": dataclasses.replace(table.corpus, vocab="/no/vocab.txt")}, "no such file"),
@@ -102,9 +120,6 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"records": (dataclasses.replace(table.records[0], held_out=0.1),)},
          "records length 64: held_out and do_lower_case are the corpus's"),
         ({"claims": 2 * table.claims[:1]}, "table5: claims: .* is there twice"),
-        ({"rows": (dataclasses.replace(table.row("random initialisation"),
-                                       finetune={"model": "tiny-wikipedia"}),)},
-         "row random initialisation: a model with random weights has no `model`"),
         ({"exports": 2 * (ablation_parts.Export(row.label, "SNLI"),)}, "SNLI/BERT is there twice"),
         ({"columns": (table.column("SNLI").changed(data_dir="sample:"),)},
          "the sample: .* is one of names"),

@@ -9,7 +9,7 @@ from data_prep.tasks import class_of
 from experiments import ablate
 from experiments.configs import table5
 from experiments.tables.planning import ablation as ablation_parts
-from experiments.tables.planning import cost, dry_run, step_rate, steps
+from experiments.tables.planning import cost, dry_run, step_rate
 from experiments.tables.planning.ablation import RecordSpec
 from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Cell
@@ -39,7 +39,7 @@ def test_a_dry_run_says_whether_its_times_are_measured(tmp_path, monkeypatch):
     ablation = load_config("table5:smoke")
     assumed = ablate.dry_run(ablation, tmp_path, measure=False)
     assert "at 30.0 GFLOP a second, which two cores reach" in assumed and "measured" not in assumed
-    monkeypatch.setattr(cost, "measured_rate", lambda *_: 1e9)
+    monkeypatch.setattr(step_rate, "measured_rate", lambda *_: 1e9)
     timed = ablate.dry_run(ablation, tmp_path)
     assert "at the rate of a training step measured on this machine (LSTMs: as on" in timed
 
@@ -67,21 +67,21 @@ def test_dry_run_at_a_share_of_a_peak(tmp_path):
     assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
     made = plan_table(ablation)
     one = cost.estimate(made, lambda steps: 1e11)["pretrain/BERT/1"]
-    assert one.seconds == pytest.approx(steps.START_SECONDS + one.flops / 1e11)
+    assert one.seconds == pytest.approx(cost.START_SECONDS + one.flops / 1e11)
     assert f"{dry_run._seconds(one.seconds):>10}" in text
 
 
 def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
-    monkeypatch.setattr(cost, "measured_rate", lambda bert, batch, *_: 1e9 * batch)
+    monkeypatch.setattr(step_rate, "measured_rate", lambda bert, batch, *_: 1e9 * batch)
     ablation = load_config("table5:quickstart")
-    found = cost.estimate(plan_table(ablation), cost.measured(print))
+    found = cost.estimate(plan_table(ablation), step_rate.measured(print))
     tuned = found["finetune/SNLI/BERT/1-1"]
-    assert tuned.seconds == pytest.approx(steps.START_SECONDS + tuned.flops / 32e9)
-    pretrain, expected, whole = ablation.variant("BERT").pretrain, steps.START_SECONDS, 0.0
+    assert tuned.seconds == pytest.approx(cost.START_SECONDS + tuned.flops / 32e9)
+    pretrain, expected, whole = ablation.variant("BERT").pretrain, cost.START_SECONDS, 0.0
     records = {spec.name: spec for spec in ablation.records}
     for phase in pretrain.phases:
         one_phase = dataclasses.replace(pretrain, phases=(phase,))
-        [of_phase] = steps.pretraining_steps(one_phase, records)
+        [of_phase] = cost.pretraining_steps(one_phase, records)
         whole += of_phase.flops
         expected += of_phase.flops / 1e9 / (phase.train_batch_size or 32)
     assert len({phase.train_batch_size for phase in pretrain.phases}) == 2
@@ -139,9 +139,9 @@ def test_on_a_gpu_a_dry_run_goes_by_whole_steps_of_it(monkeypatch):
     paper = table5.get_config("paper")
     pretrain = dataclasses.replace(paper.variant("BERT").pretrain, distribute="one_device")
     cell = Cell("pretrain/BERT/1", "pretrain", to_dict(pretrain))
-    planned = SimpleNamespace(cells=[cell], steps={cell.name: steps.pretraining_steps(pretrain)})
+    planned = SimpleNamespace(cells=[cell], steps={cell.name: cost.pretraining_steps(pretrain)})
     told = []
-    [one] = cost.estimate(planned, cost.measured(told.append)).values()
+    [one] = cost.estimate(planned, step_rate.measured(told.append)).values()
     assert asked == [
         (12, 128, 256, "mixed_bfloat16", 1, 16),
         (12, 512, 256, "mixed_bfloat16", 1, 16),
@@ -173,10 +173,10 @@ def test_a_phase_without_a_length_has_that_of_its_records():
     phase = Phase(records="@here", num_train_steps=10, max_seq_length=0)
     config = PretrainConfig(bert=bert, phases=(phase,), train_batch_size=4)
     step = flops.pretraining_step_flops(bert, config.objectives, 4, 48, 9)
-    [one] = steps.pretraining_steps(config, records)
+    [one] = cost.pretraining_steps(config, records)
     assert (one.rows, one.length, one.flops) == (4, 48, 10 * step)
     with pytest.raises(UserError, match="phase of @here: give max_seq_length"):
-        steps.pretraining_steps(config)
+        cost.pretraining_steps(config)
 
 
 def test_all_that_works_beside_a_model_is_counted():
@@ -185,12 +185,12 @@ def test_all_that_works_beside_a_model_is_counted():
     config = PretrainConfig(bert=bert, phases=phases, train_batch_size=4)
     records = {"r": RecordSpec(max_seq_length=32, max_predictions_per_seq=5)}
     beside = [lambda rows, length, masked: rows * length, lambda rows, length, masked: masked]
-    found = steps.pretraining_steps(config, records, beside)
+    found = cost.pretraining_steps(config, records, beside)
     assert [one.beside_flops for one in found] == [10 * (4 * 48 + 5), 20 * (4 * 32 + 5)]
-    alone = steps.pretraining_steps(config, records)
+    alone = cost.pretraining_steps(config, records)
     assert [one.flops for one in alone] == [one.flops for one in found]
     more = sum(one.beside_flops for one in found) / flops.RATE
-    assert steps.seconds(found) == pytest.approx(steps.seconds(alone) + more)
+    assert cost.seconds(found) == pytest.approx(cost.seconds(alone) + more)
 
 
 def test_snapshots_and_checkpoints_take_disk():
@@ -224,11 +224,11 @@ def test_costs_of_a_checkpoint_are_those_of_its_sizes():
 
 def test_models_on_word_vectors_have_a_rate_of_their_own():
     config = FinetuneConfig(task="mrpc")
-    lstm = SimpleNamespace(planned_rate=lambda _: 2e10, planned_flops=lambda *_: 4e12)
-    found = steps.finetuning_steps(config, lstm, None, 10, 5)
-    assert steps.seconds(found) == steps.seconds(found, cost.measured(print))
-    assert steps.seconds(found) == steps.START_SECONDS + 200
-    assert steps.seconds(found, lambda one: 4e12) == steps.START_SECONDS + 1
+    lstm = SimpleNamespace(planned_work=lambda *_: [(4e12, 2e10)])
+    found = cost.finetuning_steps(config, lstm, None, 10, 5)
+    assert cost.seconds(found) == cost.seconds(found, step_rate.measured(print))
+    assert cost.seconds(found) == cost.START_SECONDS + 200
+    assert cost.seconds(found, lambda one: 4e12) == cost.START_SECONDS + 1
 
 
 def test_a_dry_run_counts_what_two_names_share_once(tmp_path):
@@ -270,9 +270,9 @@ def test_what_stands_on_the_encoder_counts():
     tags = FinetuneConfig(task="conll2003", features="last_hidden", max_seq_length=64)
     tags = dataclasses.replace(tags, num_train_epochs=2.0)
     two = flops.bilstm_flops(bert, "last_hidden", 768, 64)
-    found = flops.finetune_flops(tags, *sized)
-    assert found == pytest.approx(two * (3 * 2 * 10 + 5) + bert.encoder_flops(15, 64))
-    assert initialization.of(tags).planned_rate(tags) == flops.LSTM_RATE
+    frozen, tuned = initialization.of(tags).planned_work(tags, *sized)
+    assert frozen == (bert.encoder_flops(15, 64), None)
+    assert tuned == (pytest.approx(two * (3 * 2 * 10 + 5)), flops.LSTM_RATE)
 
 
 def test_windows_count_in_the_estimate():

@@ -252,7 +252,7 @@ def test_missing_data_folder_is_a_clear_error():
         plan_table(ablation)
 
 
-@pytest.mark.parametrize("package", ["package_of_nobody", "package_of_nobody.models"])
+@pytest.mark.parametrize("package", ["package_of_nobody", "package_of_nobody.models", ".x"])
 def test_a_checkpoint_of_a_package_that_is_missing_is_refused(package):
     table = load_config("table5:smoke")
     missing = ablation_parts.Variant("missing", checkpoint=f"package:{package}/bert")
@@ -277,18 +277,6 @@ def test_fine_tuning_runs_where_pretraining_does():
     for column in paper.columns.values():
         assert column.finetune.distribute == paper.bert.distribute == "tpu"
         assert column.finetune.precision == paper.bert.precision == "mixed_bfloat16"
-
-
-def test_settings_of_a_search_are_placed_as_a_columns_own_fields_are():
-    table = load_config("table5:smoke")
-    column, other = table.column("SNLI"), {"data_dir": "sample:sms_spam", "save_model": False}
-    columns = column.changed(search=({"learning_rate": 1e-3}, other)), column.changed(**other)
-    exports = (ablation_parts.Export("BERT", "SNLI"),)
-    parts = {"rows": (table.row("BERT"),), "claims": (), "exports": exports}
-    one, alone = (plan_table(dataclasses.replace(table, columns=(c,), **parts)) for c in columns)
-    configs = [{cell.name: cell.config for cell in made.cells} for made in (one, alone)]
-    runs = [made.runs["BERT", "SNLI"][-1].cell for made in (one, alone)]
-    assert configs[0][runs[0]] == configs[1][runs[1]]
 
 
 def test_two_runs_of_one_name_are_not_taken_for_one(tmp_path):

@@ -281,7 +281,7 @@ def test_one_run_at_a_time_in_a_folder(tmp_path):
 def started(cells, folder, workers):
     """Return the process of a grid that runs by itself."""
     script = (
-        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
+        "from tests.experiments.tables.run.test_grid import Cell, CellInputs, Grid, RUNNER\n"
         f"Grid({cells!r}, {str(folder)!r}).run({workers}, RUNNER, poll_seconds=0.02)"
     )
     return subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
