@@ -47,7 +47,7 @@ class Corpus:
 
     Attributes:
       texts: training and held-out text.
-      held_out: share of the training documents that is held out, without texts of their own.
+      held_out: share of the training documents to hold out; 0.0 where a text has `heldout`.
       description: one line for the caption of the table.
       vocab: a vocabulary file, or a model of the package whose vocabulary is used; "" learns one of
         `vocab_size` entries from the training texts.
@@ -186,8 +186,9 @@ class Column:
 
     Attributes:
       label: as printed; the paper's name where data and metric are the paper's.
-      finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
-        or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
+      finetune: None for a held-out column or a question; else task and hyper-parameters, `model`
+        left empty. `data_dir` is inside the ablation's, or "sample:NAME" for an embedded task, or
+        "@nli//data".
       question: in place of `finetune`: a question to pre-trained models as they are. Rows with
         fine-tuning fields of their own, and models without the head that it needs, have no score.
       metric: key of the task's scores, or of the pre-training's held-out results; "": the task's

@@ -23,7 +23,7 @@ def of_fields(fields: dict[str, str | list[str]], digests: dict[str, str]) -> Ce
     return CellInputs(tuple(fields), digests, _outside(path for some in paths for path in some))
 
 
-def of_training(config: Any, keep: str, data: str | None = None) -> CellInputs:
+def of_training(config: Any, data: str | None = None) -> CellInputs:
     """Return the inputs of a cell that trains.
 
     Fields that say where a run takes place and how it is watched do not change its result, so they
@@ -31,16 +31,15 @@ def of_training(config: Any, keep: str, data: str | None = None) -> CellInputs:
 
     Args:
       config: PretrainConfig or FinetuneConfig.
-      keep: the field that says which models a run leaves. It counts where it is set, for another
-        cell then needs these models.
       data: digest of a fine-tuning's examples, which `data_dir` names; None: a pre-training.
     """
     fields = flat(config)
-    elsewhere = {name: "" for name, (_, value) in fields.items() if referred(value)[0]}
-    digests = {name: one.digest for name, one in path_inputs(config, **elsewhere).items()}
+    # An empty path has no digest: a file of another cell counts by that cell's key.
+    made = {name: "" for name, (_, value) in fields.items() if referred(value)[0]}
+    digests = {name: one.digest for name, one in path_inputs(config, **made).items()}
     ignored = [name for name, (field, _) in fields.items() if field.metadata.get("bookkeeping")]
-    if getattr(config, keep):
-        ignored.remove(keep)
+    if getattr(config, "snapshots", ()):
+        ignored.remove("snapshots")  # other cells need them: a run without them is another
     # The paths of the digests count by these; another device changes the last digits alone.
     ignored += [*digests, "distribute"]
     if data is not None:

@@ -20,7 +20,8 @@ class Comparison:
       column, better, worse: labels of the ablation's column and rows.
       kind: "greater": better - worse exceeds `margin`. "at_most": better - worse is at most
         `margin` (the paper says that something comes close). "share":
-        100 * (better - worse) / (whole - worse) exceeds `margin`. The signs of a loss are turned.
+        100 * (better - worse) / (whole - worse) exceeds `margin`. A loss changes the sign of both
+        differences.
       margin: in points, nats or percent of the way.
       whole: the row at the end of the way, for "share".
     """

@@ -44,7 +44,7 @@ class _Rate:
 
     Attributes:
       of_steps: returns those of some Steps.
-      announcement: says at once how they are found.
+      announcement: ends the first line that is printed.
       source: says it at the end of the report.
     """
 
@@ -77,7 +77,7 @@ def dry_run(
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     rate = _rate(share, peak, measure)
     commands.say(
-        f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {rate.announcement}"
+        f"dry run of {ablation.name}:{ablation.scale}: reads the data, {rate.announcement}"
     )
     # Another machine's devices are not known.
     side_by_side = None if share else workers or ablation.workers or default_workers()
@@ -99,7 +99,7 @@ def _rate(share, peak, measure) -> _Rate:
         source = f"at {_flops(RATE)} a second, which two cores reach"
         return _Rate(usual_rate, "trains nothing", source)
     begins = (
-        "times a training step of every shape on this machine; --share=0.4 reckons with a GPU "
+        "then times a training step of every shape on this machine; --share=0.4 reckons with a GPU "
         "and measures nothing"
     )
     source = "at the rate of a training step measured on this machine (LSTMs: as on two cores)"
@@ -130,8 +130,7 @@ def _cell_lines(cells) -> list[str]:
 
 
 def _todo_line(cells, side_by_side: int | None, price: float) -> str:
-    """Return the sum of the cells that are not finished; they run `side_by_side`, or on one
-    device."""
+    """Return the work that is left, as text; `side_by_side`: cells at once; None: one device."""
     left = [one for _, state, one in cells if state != FINISHED]
     seconds = sum(one.seconds for one in left)
     time = f"{_seconds(seconds)} of one {'worker' if side_by_side else 'device'}"

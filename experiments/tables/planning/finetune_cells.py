@@ -52,6 +52,7 @@ class FinetuneCells:
         self.configs: dict[str, FinetuneConfig] = {}
         self.examples: dict[str, tuple[int, int]] = {}
         self._ablation, self._data, self._pretrained = ablation, data, pretrained
+        self._exported = {(export.row, export.column) for export in ablation.exports}
         self._cells: dict[str, Cell] = {}  # by what they ask (`_add`)
 
     @property
@@ -75,17 +76,24 @@ class FinetuneCells:
         for repetition in repetitions.of_column(column, seeds, source):
             seed = repetition.pretrain_seed
             tuning = repetitions.changed(config, column, repetition)
+            # The first run's model is exported.
+            saves = not runs and (row.label, column.label) in self._exported
+            tuning = dataclasses.replace(tuning, save_model=saves)
             examples = self._examples(tuning, column)
-            self._note(column, tuning, examples)
+            if column.label not in self.configs:
+                _check_folds(column, tuning)
+                self.configs[column.label] = tuning
+                self.examples[column.label] = examples.train, examples.dev
             tuning = self._with_start(tuning, source, variant, seed, models.get(seed, ""))
             steps = finetuning_steps(tuning, source, bert, examples.train, examples.dev)
             cell = Cell(
                 repetitions.name(row, column, repetition),
                 "finetune",
                 changes_dict(tuning),
-                inputs=cell_inputs.of_training(tuning, keep="save_model", data=examples.digest),
+                inputs=cell_inputs.of_training(tuning, examples.digest),
                 cost=seconds(steps),
-                bytes=_RESULTS + (4 * bert.num_parameters if bert and tuning.save_model else 0),
+                bytes=_RESULTS + (4 * bert.num_parameters if bert and saves else 0),
+                leaves_model=saves,
                 scored=True,
                 affinity=f"finetune {column.label} {bert} {tuning.bilstm} {tuning.features}",
                 round=seed,
@@ -98,13 +106,8 @@ class FinetuneCells:
         config = replaced(column.finetune, **row.finetune)
         if not variant.pretrain:
             config = dataclasses.replace(config, model=places.checkpoint(variant.checkpoint))
-        exports = ((export.row, export.column) for export in self._ablation.exports)
-        return dataclasses.replace(
-            config,
-            data_dir=places.task_folder(config.data_dir, self._ablation.data_dir),
-            # One run's model is exported. All are kept: in which runs it is set enters their keys.
-            save_model=(row.label, column.label) in exports,
-        )
+        folder = places.task_folder(config.data_dir, self._ablation.data_dir)
+        return dataclasses.replace(config, data_dir=folder)
 
     def _with_start(
         self, config: FinetuneConfig, source: ModelSource, variant: Variant, seed: int, model: str
@@ -141,19 +144,8 @@ class FinetuneCells:
                 f"column {column.label}: data_dir={config.data_dir}, and the table makes no "
                 f"{maker} (nli is made of nli_mixture)"
             )
-        limits = config.max_train_examples or train, config.max_dev_examples or dev
-        return _Examples(digest, min(train, limits[0]), min(dev, limits[1]))
-
-    def _note(self, column: Column, config: FinetuneConfig, examples: _Examples) -> None:
-        """Keep the configuration and the examples of a column's first run; check its folds."""
-        if column.label in self.configs:
-            return
-        if column.folds and referred(config.data_dir)[0]:
-            raise UserError(f"column {column.label}: folds are of data that are there, not made")
-        if column.folds:
-            example_scores.check_folds(read_task(config)[0], column.metric)
-        self.configs[column.label] = config
-        self.examples[column.label] = examples.train, examples.dev
+        train = min(train, config.max_train_examples or train)
+        return _Examples(digest, train, min(dev, config.max_dev_examples or dev))
 
     def _add(self, cell: Cell, steps: list[Steps]) -> str:
         """Add a cell, and return its name: another column's, where that one runs the same.
@@ -161,8 +153,15 @@ class FinetuneCells:
         A run that keeps its model takes the place of one that keeps none."""
         asked: dict[str, Any] = {**cell.config, "save_model": None}
         same = json.dumps([asked, cell.inputs.fingerprints], sort_keys=True)
-        name = self._cells.get(same, cell).name
-        if same not in self._cells or "save_model" not in cell.config:  # its default: it keeps one
-            self._cells[same] = dataclasses.replace(cell, name=name)
-        self.steps[name] = steps
-        return name
+        known = self._cells.get(same, cell)
+        kept = known if known.leaves_model else cell
+        self._cells[same] = dataclasses.replace(kept, name=known.name)
+        self.steps[known.name] = steps
+        return known.name
+
+
+def _check_folds(column: Column, config: FinetuneConfig) -> None:
+    if column.folds and referred(config.data_dir)[0]:
+        raise UserError(f"column {column.label}: folds are of data that are there, not made")
+    if column.folds:
+        example_scores.check_folds(read_task(config)[0], column.metric)

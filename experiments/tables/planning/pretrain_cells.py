@@ -73,7 +73,7 @@ class PretrainCells:
             name,
             "pretrain",
             changes_dict(config),
-            inputs=cell_inputs.of_training(config, keep="snapshots"),
+            inputs=cell_inputs.of_training(config),
             cost=seconds(self.steps[name]),
             bytes=_bytes_left(config),
             scored=True,

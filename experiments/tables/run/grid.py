@@ -69,6 +69,8 @@ class Cell:
       cost: estimated seconds, for the order and for `--dry_run`.
       bytes: estimated size of what it leaves on disk, for `--dry_run`.
       affinity: cells with the same one share compiled steps; a worker prefers them in a row.
+      leaves_model: whether it keeps a model, which its key does not say; of equal cells that one is
+        run.
       scored: whether archives keep its result and the scores of its examples.
       round: pre-training seed; cells of a lower one begin first, so that a table that is stopped is
         complete for its first seeds. 0: cells that all seeds share.
@@ -81,6 +83,7 @@ class Cell:
     cost: float = 1.0
     bytes: float = 1e5
     affinity: str = ""
+    leaves_model: bool = False
     scored: bool = False
     round: int = 0
 
@@ -289,14 +292,14 @@ def joined(grids: dict[str, Grid]) -> Grid:
             def renamed(need, rest, grid=grid):
                 return reference(names[grid.key(need)], rest[1:])
 
-            config = _replace_references(cell.config, renamed)
-            seen = cells.get(new)
+            made = dataclasses.replace(
+                cell, name=new, config=_replace_references(cell.config, renamed)
+            )
+            seen = cells.get(new, made)
             cells[new] = dataclasses.replace(
-                cell,
-                name=new,
-                config=config,
-                scored=cell.scored or bool(seen and seen.scored),
-                round=min(cell.round, seen.round) if seen else cell.round,
+                seen if seen.leaves_model else made,
+                scored=made.scored or seen.scored,
+                round=min(made.round, seen.round),
             )
     return Grid(cells.values(), next(iter(grids.values())).root)
 

@@ -1,6 +1,7 @@
 """The grid: keys, order, sharing, failures, kills and resumption."""
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import signal
@@ -212,6 +213,15 @@ def test_failed_cells_are_tried_again_on_request(tmp_path):
     assert Grid(cells, tmp_path).run(1, RUNNER)["flaky"].state == FAILED
     assert Grid(cells, tmp_path).run(1, RUNNER, retry_failed=False)["flaky"].state == FAILED
     assert Grid(cells, tmp_path).run(1, RUNNER)["flaky"].result["value"] == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_equal_cells_of_two_tables_the_one_that_leaves_a_model_is_run(order, tmp_path):
+    one = Cell("x", "fake", {"value": 1, "save": False}, CellInputs(("save",)))
+    kept = dataclasses.replace(one, config={"value": 1, "save": True}, leaves_model=True)
+    grids = [Grid([[one, kept][index]], tmp_path) for index in order]
+    grid = joined({str(index): grid for index, grid in enumerate(grids)})
+    assert grid.cells["x"].config["save"] and grid.cells["x"].leaves_model
 
 
 def test_wrong_grids_are_refused(tmp_path):
