@@ -161,7 +161,7 @@ def test_a_finished_output_is_left_alone_and_other_options_are_an_error(tmp_path
         ),
         ({"max_predictions_per_seq": 9}, "need max_predictions_per_seq=10"),
         ({"compression": "ZIP"}, "compression='ZIP'"),
-        ({"max_seq_len": 4}, "unknown field max_seq_len; .*max_seq_length"),
+        ({"max_seq_len": 4}, r"unknown field max_seq_len \(did you mean .max_seq_length"),
     ],
 )
 def test_wrong_options(tmp_path, vocab, options, message):
