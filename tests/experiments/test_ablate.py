@@ -155,7 +155,7 @@ def test_the_table_is_made_again_from_its_archives(table, tmp_path):
 
 
 def test_a_dry_run_tells_about_what_the_table_takes_on_disk(table):
-    """Of the small cells nearly all is the constant part of a folder: tables of results, logs."""
+    """Small cells leave little beside results and logs, whose size is constant."""
     _, folder, _ = table
     planned = plan_table(load_config(str(folder.with_suffix(".py"))))
     grid = Grid(planned.cells, folder / "cells")

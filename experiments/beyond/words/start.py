@@ -110,7 +110,7 @@ class WordVectors(BertSource):
 
     def corpus_cell(self, learnt, seed, do_lower_case):
         options = {"kind": learnt, "do_lower_case": do_lower_case, "seed": seed}
-        # As of some 30,000 words, nine characters a number.
+        # About 30,000 words, nine characters a number.
         sizes = {"cost": 400, "bytes": 3e4 * LEARNT_WIDTH * 9}
         return f"vectors/{learnt}/{seed}", "vectors", options, sizes
 
