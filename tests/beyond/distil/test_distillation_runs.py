@@ -168,13 +168,13 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
     """By its files, wherever they lie; or, of a teacher of the same table, by its cell's key."""
 
     def table(place, learning_rate=1e-2):
-        phases = (Phase("r", tiny_runs.LENGTH, 8),)
-        base = tiny_runs.short_config(data, phases=phases, learning_rate=learning_rate)
-        student = students_config(data, place, phases=phases, teacher_layers="")
+        fields = {"phases": (Phase("r", tiny_runs.LENGTH, 8),), "vocab": ""}
+        base = tiny_runs.short_config(data, **fields, learning_rate=learning_rate)
+        student = students_config(data, place, **fields, teacher_layers="")
         return Ablation(
             name="t", title="a table", scale="smoke", records=(RecordSpec(name="r"),),
             variants=(Variant("bert", base), Variant("student", student)),
-            corpus=Corpus((Text((str(data / "text.txt"),)),), vocab=str(data / "vocab.txt")),
+            corpus=Corpus((Text((str(data / "text.txt"),)),), 0.1, vocab=str(data / "vocab.txt")),
         )  # fmt: skip
 
     def key(*arguments):
@@ -191,5 +191,5 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
     estimates = estimate(found)
     works = [estimates[f"pretrain/{name}/1"].beside_flops for name in ("bert", "student")]
     assert works[0] == 0 < works[1]
-    with pytest.raises(UserError, match="teacher @nobody: no variant nobody with seed 1"):
+    with pytest.raises(UserError, match="teacher @nobody: no variant nobody is pre-trained with seed 1"):
         plan_table(table("@nobody"))
