@@ -191,5 +191,7 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
     estimates = estimate(found)
     works = [estimates[f"pretrain/{name}/1"].beside_flops for name in ("bert", "student")]
     assert works[0] == 0 < works[1]
-    with pytest.raises(UserError, match="teacher @nobody: no variant nobody is pre-trained with seed 1"):
+    with pytest.raises(
+        UserError, match="teacher @nobody: no variant nobody is pre-trained with seed 1"
+    ):
         plan_table(table("@nobody"))
