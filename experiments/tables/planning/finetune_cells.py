@@ -154,7 +154,7 @@ class FinetuneCells:
         asked: dict[str, Any] = {**cell.config, "save_model": None}
         same = json.dumps([asked, cell.inputs.fingerprints], sort_keys=True)
         known = self._cells.get(same, cell)
-        kept = known if known.leaves_model else cell
+        kept = cell if cell.leaves_model else known
         self._cells[same] = dataclasses.replace(kept, name=known.name)
         self.steps[known.name] = steps
         return known.name
