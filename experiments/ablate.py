@@ -100,8 +100,8 @@ def run_together(
             held.enter_context(exclusive(one.folder))
             _check_config(one.folder, one.ablation)
         grids = [Grid(one.plan.cells, cells) for one in planned]
-        grid = joined({name_of(one.ablation): g for one, g in zip(planned, grids, strict=True)})
-        rounds = _rounds(seeds, grid)
+        grid = joined({p.ablation.full_name: g for p, g in zip(planned, grids, strict=True)})
+        asked = grid.of_seeds(seeds)
         started = time.perf_counter()
         shown = _Progress(grid, say)
         for one in planned:
@@ -113,7 +113,7 @@ def run_together(
                 workers or configured or default_workers(),
                 retry_failed=retry_failed,
                 on_event=shown,
-                rounds=rounds,
+                only=asked,
             )
         except BaseException:
             with contextlib.suppress(Exception):  # the first error is the one to show
@@ -123,11 +123,6 @@ def run_together(
         for _, paths in found:
             say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
         return [results for results, _ in found]
-
-
-def name_of(ablation) -> str:
-    """Return the folder of a table's report: its name and scale, "table5/night"."""
-    return f"{ablation.name}/{ablation.scale}".rstrip("/")
 
 
 class _Table(NamedTuple):
@@ -153,12 +148,11 @@ def _planned(tables, cells) -> list[_Table]:
 
 def _say_differences(grids, say, strict):
     """Say how the runs of tables differ in origin; `strict`: raise UserError where they do."""
-    lines = (line for one in grids for line in origins.differences(one.statuses().values()))
-    distinct = list(dict.fromkeys(lines))
-    for line in distinct:
+    lines = origins.of_tables(grids)
+    for line in lines:
         say(f"  the runs of this table differ: {line}")
     if strict:
-        origins.refuse_warnings(distinct)
+        origins.refuse_warnings(lines)
 
 
 def _write_all(planned: list[_Table], cells):
@@ -170,15 +164,6 @@ def _write_all(planned: list[_Table], cells):
         found.append((results, report.write(results, one.folder)))
         archives.write(grid, one.folder / archives.FOLDER)
     return found
-
-
-def _rounds(seeds, grid) -> set[int] | None:
-    """Return the grid's rounds of some pre-training seeds (numbers or text); None: all rounds."""
-    known = {str(cell.round) for cell in grid.cells.values() if cell.round}
-    if unknown := [str(seed) for seed in seeds if str(seed) not in known]:
-        seeds = ", ".join(sorted(known, key=int))
-        raise UserError(f"--seeds: {unknown[0]} is none of the table's seeds, {seeds}")
-    return {int(seed) for seed in seeds} or None
 
 
 class _Progress:
@@ -271,9 +256,8 @@ def main(_):
         raise UserError("--peak_tflops=0: at this rate nothing ends; give the device's")
     if values.dry_run:
         how = {"share": values.share, "peak": values.peak_tflops, "price": values.price}
-        how |= {"cells": values.cells, "workers": values.workers}
-        for config in configs.values():
-            print(dry_run(config, values.workdir, **how))
+        how |= {name: values[name].value for name in ("cells", "workers", "seeds")}
+        print(dry_run([*configs.values()], values.workdir, **how))
         return
     commands.required("workdir")
     how = ("workdir", "cells", "workers", "config")  # where and how, not what
@@ -281,7 +265,7 @@ def main(_):
     what = [shlex.quote(flag.serialize()) for flag in given]
     workdir, tables = local_path(values.workdir), []
     for source, config in configs.items():
-        folder = workdir / name_of(config) if len(configs) > 1 else workdir
+        folder = workdir / config.full_name if len(configs) > 1 else workdir
         command = ["python -m experiments.ablate", f"--config={source}", *what, "--workdir=DIR"]
         tables.append((config, folder, " ".join(command)))
     places = {"workdir", "cells"}

@@ -97,7 +97,7 @@ def test_the_tables_of_own_table_md_can_be_planned(tmp_path):
     code, slow = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "masking40.py").write_text(code)
     ablation = load_config(f"{tmp_path}/masking40.py:smoke")
-    text = ablate.dry_run(ablation, share=0.5)
+    text = ablate.dry_run([ablation], share=0.5)
     assert "pretrain/masking 40%/1" in text and "9 cells; still to do" in text
     assert {records.masked_lm_prob for records in ablation.records} == {0.15, 0.4}
     (tmp_path / "slow.py").write_text(slow)

@@ -99,7 +99,7 @@ def test_remote_work_folders_are_refused_at_once(tmp_path, monkeypatch, config):
         lambda: search.run(FinetuneConfig(), remote, {"seed": (1,)}),
         lambda: ablate.run(None, remote),
         lambda: ablate.run(None, "here", cells=remote),
-        lambda: ablate.dry_run(None, remote),
+        lambda: ablate.dry_run([], remote),
     ):
         with pytest.raises(UserError, match=r"gs://bucket/run.*local"):
             begin()

@@ -242,7 +242,7 @@ def test_runs_of_other_code_are_said_and_refused_on_request(table, monkeypatch, 
     assert (
         f"6 cells, 6 finished\n  the runs of this table differ: {told}\n" in capfd.readouterr().err
     )
-    assert told in ablate.dry_run(ablation, folder, share=0.5)
+    assert told in ablate.dry_run([ablation], folder, share=0.5)
     with pytest.raises(UserError, match=r"--strict: .*now feed"):
         ablate.run(ablation, folder, strict=True)
 

@@ -339,6 +339,11 @@ class Ablation:
         check_once((claim.name for claim in self.claims), f"{self.name}: claims")
         ablation_checks.check(self)
 
+    @property
+    def full_name(self) -> str:
+        """Return name and scale, "table5/night": the folder of its report among other tables'."""
+        return f"{self.name}/{self.scale}".rstrip("/")
+
     def row(self, label: str) -> Row:
         """Find a row by its label."""
         return next(row for row in self.rows if row.label == label)

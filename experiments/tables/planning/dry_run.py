@@ -7,7 +7,7 @@ from pathlib import Path
 
 from data_prep.jobs import commands
 from data_prep.tasks.batches import sample
-from experiments.tables.planning.cost import Estimate, Steps, estimate, usual_rate
+from experiments.tables.planning.cost import Steps, estimate, usual_rate
 from experiments.tables.planning.plan import plan_table
 from experiments.tables.planning.step_rate import measured
 from experiments.tables.run import origins
@@ -16,26 +16,12 @@ from experiments.tables.run.grid import Grid, joined, referred
 from experiments.tables.run.pool import FINISHED
 from experiments.training.folder.inputs import forget_examples, read_task
 from experiments.training.settings.flops import RATE
+from official_bert.common.errors import check_once
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path
 
 BEST = "best.json"  # beside generated data: the best possible scores
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
-
-
-@dataclasses.dataclass(frozen=True)
-class _Forecast:
-    """A table before it is run.
-
-    Attributes:
-      cells: (name, state, estimate) of each cell.
-      differences: between the origins of finished cells, a line each.
-      bounds: {column label: (score of the trivial baseline, best possible score)}.
-    """
-
-    cells: list[tuple[str, str, Estimate]]
-    differences: list[str]
-    bounds: dict[str, tuple[float | None, float | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +40,7 @@ class _Rate:
 
 
 def dry_run(
-    ablation,
+    ablations,
     workdir="",
     *,
     cells="",
@@ -63,30 +49,53 @@ def dry_run(
     peak=PEAK_TFLOPS,
     price=0.0,
     workers=0,
+    seeds=(),
 ):
     """Return the cells with estimated work, time and disk, and the trivial baselines, as text.
 
     Args:
+      ablations: list of Ablation; a cell that two of them share is counted once, as it is run.
       workdir, cells: folders in which finished cells are found; nothing is written there. "": none.
       measure: time one step of every shape on this machine.
       share: of `peak` (TFLOP/s of another machine's device) that is assumed, in place of measuring.
       price: of an hour of a device, in any currency; 0 leaves it out.
       workers: cells side by side; 0: as configured, or one a GPU, or one a core without GPUs.
+      seeds: pre-training seeds whose cells are listed; empty: all.
     """
+    check_once((one.full_name for one in ablations), "tables")
     # Without a folder no cell is finished: nothing lies below the null device.
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     rate = _rate(share, peak, measure)
-    commands.say(
-        f"dry run of {ablation.name}:{ablation.scale}: reads the data, {rate.announcement}"
-    )
+    named = ", ".join(f"{one.name}:{one.scale}" for one in ablations)
+    commands.say(f"dry run of {named}: reads the data, {rate.announcement}")
+    plans = {one.full_name: plan_table(one) for one in ablations}
+    bounds = [
+        (one.full_name, column.label, _bounds(column, plans[one.full_name].configs))
+        for one in ablations
+        for column in one.columns
+    ]
+    forget_examples()
+    grids = {name: Grid(plan.cells, kept) for name, plan in plans.items()}
+    estimates = {}  # by the cells' keys
+    for name, plan in plans.items():
+        of_plan = estimate(plan, rate.of_steps)
+        estimates |= {grids[name].key(cell): one for cell, one in of_plan.items()}
+    grid = joined(grids)  # each key once, as in the run
+    listed = grid.of_seeds(seeds)
+    found = [
+        (name, status.state, estimates[grid.key(name)])
+        for name, status in grid.statuses().items()
+        if name in listed
+    ]
     # Another machine's devices are not known.
-    side_by_side = None if share else workers or ablation.workers or default_workers()
-    found = _forecast(ablation, kept, rate)
-    lines = [*_cell_lines(found.cells), "", _todo_line(found.cells, side_by_side, price)]
+    configured = max(one.workers for one in ablations)
+    side_by_side = None if share else workers or configured or default_workers()
+    lines = [*_cell_lines(found), "", _todo_line(found, side_by_side, price)]
     lines.append(f"Times are estimates: {rate.source}, plus a constant a run.")
-    lines += [f"The runs of this table differ: {line}." for line in found.differences]
+    lines += [f"The runs of this table differ: {x}." for x in origins.of_tables(grids.values())]
     lines += ["", "Trivial baselines, which scores have to beat:"]
-    lines += [_bounds_line(column.label, found.bounds) for column in ablation.columns]
+    for table, label, bound in bounds:
+        lines.append(_bounds_line(label if len(ablations) == 1 else f"{table}: {label}", *bound))
     return "\n".join(lines)
 
 
@@ -104,17 +113,6 @@ def _rate(share, peak, measure) -> _Rate:
     )
     source = "at the rate of a training step measured on this machine (LSTMs: as on two cores)"
     return _Rate(measured(commands.say), begins, source)
-
-
-def _forecast(ablation, folder, rate: _Rate) -> _Forecast:
-    """Plan a table and estimate its cells; those that are finished are in `folder`."""
-    plan = plan_table(ablation)
-    bounds = {label: _bounds(ablation.column(label), c) for label, c in plan.configs.items()}
-    forget_examples()
-    grid = joined({ablation.name: Grid(plan.cells, folder)})  # each key once, as in the run
-    statuses, estimates = grid.statuses(), estimate(plan, rate.of_steps)
-    cells = [(name, status.state, estimates[name]) for name, status in statuses.items()]
-    return _Forecast(cells, origins.differences(statuses.values()), bounds)
 
 
 def _cell_lines(cells) -> list[str]:
@@ -143,18 +141,18 @@ def _todo_line(cells, side_by_side: int | None, price: float) -> str:
     return line
 
 
-def _bounds_line(label, bounds) -> str:
-    score, best = bounds.get(label, (None, None))
+def _bounds_line(label, score, best) -> str:
     baseline = "known after the run" if score is None else f"{score:.1f}"
     best = "" if best is None else f", the best possible score is {best:.1f}"
     return f"  {label}: {baseline}{best}"
 
 
-def _bounds(column, config) -> tuple[float | None, float | None]:
+def _bounds(column, configs) -> tuple[float | None, float | None]:
     """Return (score of the trivial baseline, best possible score) of a column; None if unknown.
 
-    Both are in printed units; `config` is one of the column's FinetuneConfigs."""
-    if referred(config.data_dir)[0]:  # a cell makes the data
+    Both are in printed units; `configs`: see `TablePlan`."""
+    config = configs.get(column.label)
+    if not config or referred(config.data_dir)[0]:  # a cell makes the data
         return None, None
     task, train, dev = read_task(config)
     limits = config.max_train_examples, config.max_dev_examples

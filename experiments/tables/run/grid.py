@@ -196,6 +196,23 @@ class Grid:
     def statuses(self) -> dict[str, Status]:
         return {name: self.status(name) for name in self.cells}
 
+    def of_seeds(self, seeds: Iterable[int | str]) -> list[str]:
+        """Return the names of the cells that some pre-training seeds need; no seeds: of all.
+
+        Raises:
+          UserError: a seed is not one of the cells'.
+        """
+        known = {str(cell.round) for cell in self.cells.values() if cell.round}
+        asked = {str(seed) for seed in seeds}
+        if unknown := asked - known:
+            listed = ", ".join(sorted(known, key=int))
+            raise UserError(f"--seeds: {min(unknown)} is none of the table's seeds, {listed}")
+        wanted = {"0", *(asked or known)}
+        found = [name for name, cell in self.cells.items() if str(cell.round) in wanted]
+        for name in found:  # it grows by what its cells refer to
+            found += [need for need in self.cells[name].needs if need not in found]
+        return found
+
     def run(
         self,
         workers: int = 1,
@@ -203,7 +220,7 @@ class Grid:
         retry_failed: bool = True,
         on_event: Callable[[str, str, Status], None] = lambda event, name, status: None,
         poll_seconds: float = 0.2,
-        rounds: Container[int] | None = None,
+        only: Container[str] | None = None,
     ) -> dict[str, Status]:
         """Run every cell that has no result yet; return the states of all.
 
@@ -213,7 +230,7 @@ class Grid:
           retry_failed: cells that failed in an earlier call are tried again.
           on_event: called with ("started" | "finished" | "failed" | "waiting", cell, status).
           poll_seconds: how often the workers are looked at.
-          rounds: run the cells of these rounds and of round 0; None: of all.
+          only: names of the cells to run; None: all.
 
         Raises:
           UserError: another process is running cells in this folder; the folder holds cells of
@@ -237,7 +254,7 @@ class Grid:
                     "from an archive; delete these folders, and they are run again:\n"
                     + "\n".join(f"  {folder} ({path})" for folder, path in lacking)
                 )
-            Pool(self, workers, runner, on_event, poll_seconds).run(rounds)
+            Pool(self, workers, runner, on_event, poll_seconds).run(only)
         return self.statuses()
 
     def _lacking(self) -> list[tuple[Path, str]]:

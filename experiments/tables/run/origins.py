@@ -62,6 +62,12 @@ def differences(statuses: Iterable[Status]) -> list[str]:
     return warnings(origins(statuses), provenance.here())
 
 
+def of_tables(grids) -> list[str]:
+    """Return the `differences` inside each of several tables, each line once."""
+    lines = (line for grid in grids for line in differences(grid.statuses().values()))
+    return list(dict.fromkeys(lines))
+
+
 def refuse_warnings(lines: list[str]) -> None:
     """Raise UserError where there are warnings."""
     if lines:

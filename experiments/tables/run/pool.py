@@ -75,11 +75,11 @@ class Pool:
         self.ranks = grid.ranks()
         self.gpus = available_gpus()
 
-    def run(self, rounds=None):
+    def run(self, only=None):
         status = self.grid.statuses()
         todo = [n for n, s in status.items() if s.state in (PENDING, RUNNING)]
-        if rounds is not None:
-            todo = [n for n in todo if not (r := self.grid.cells[n].round) or r in rounds]
+        if only is not None:
+            todo = [name for name in todo if name in only]
         # Within a round the longest chain comes first; sorted() keeps the plan's order among
         # equals.
         todo = sorted(todo, key=lambda name: (self.grid.cells[name].round, -self.ranks[name]))

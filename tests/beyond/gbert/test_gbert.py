@@ -84,7 +84,7 @@ def test_hierarchies_that_are_refused(tmp_path, number, code, message):
 def test_a_dry_run_tells_between_what_the_scores_will_lie(patients):
     folder, best = patients
     table = load_config("gbert:cpu", {"data_dir": str(folder.parent)})
-    line = next(s for s in ablate.dry_run(table, measure=False).splitlines() if "best" in s)
+    line = next(s for s in ablate.dry_run([table], measure=False).splitlines() if "best" in s)
     trivial, highest = map(float, re.findall(r"\d+\.\d", line))
     assert trivial < highest == round(100 * best["dev"]["f1"], 1)
 

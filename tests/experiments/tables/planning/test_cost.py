@@ -23,7 +23,7 @@ from official_bert.common.errors import UserError
 
 
 def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
-    text = ablate.dry_run(load_config("table5:smoke"), tmp_path, measure=False)
+    text = ablate.dry_run([load_config("table5:smoke")], tmp_path, measure=False)
     lines = text.splitlines()
     assert lines[0].split() == ["cell", "state", "work", "time", "disk"]
     row = next(line for line in lines if line.startswith("pretrain/BERT/1"))
@@ -37,10 +37,10 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
 
 def test_a_dry_run_says_whether_its_times_are_measured(tmp_path, monkeypatch):
     ablation = load_config("table5:smoke")
-    assumed = ablate.dry_run(ablation, tmp_path, measure=False)
+    assumed = ablate.dry_run([ablation], tmp_path, measure=False)
     assert "at 30.0 GFLOP a second, which two cores reach" in assumed and "measured" not in assumed
     monkeypatch.setattr(step_rate, "measured_rate", lambda *_: 1e9)
-    timed = ablate.dry_run(ablation, tmp_path)
+    timed = ablate.dry_run([ablation], tmp_path)
     assert "at the rate of a training step measured on this machine (LSTMs: as on" in timed
 
 
@@ -54,16 +54,16 @@ def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, ca
         raise UserError(capsys.readouterr().err)  # what was said before the data are read
 
     ablation = load_config("table5:smoke")
-    whole = ablate.dry_run(ablation, measure=False)
+    whole = ablate.dry_run([ablation], measure=False)
     assert "28 cells; still to do" in whole and "trains nothing" in capsys.readouterr().err
     monkeypatch.setattr(dry_run, "plan_table", read)
     with pytest.raises(UserError, match=r"^dry run of table5:smoke: .* times a .*--share=0.4"):
-        ablate.dry_run(ablation)
+        ablate.dry_run([ablation])
 
 
 def test_dry_run_at_a_share_of_a_peak(tmp_path):
     ablation = load_config("table5:smoke")
-    text = ablate.dry_run(ablation, tmp_path, share=0.2, peak=0.5)
+    text = ablate.dry_run([ablation], tmp_path, share=0.2, peak=0.5)
     assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
     made = plan_table(ablation)
     one = cost.estimate(made, lambda steps: 1e11)["pretrain/BERT/1"]
@@ -239,9 +239,27 @@ def test_a_dry_run_counts_what_two_names_share_once(tmp_path):
     rows = [ablation_parts.Row(name, name) for name in ("BERT", "twin")]
     parts = {"variants": (first, twin), "rows": tuple(rows), "claims": (), "exports": ()}
     table = dataclasses.replace(table, **parts, columns=(table.column("SNLI"),))
-    text = ablate.dry_run(table, tmp_path, measure=False, workers=5)
+    text = ablate.dry_run([table], tmp_path, measure=False, workers=5)
     assert len(plan_table(table).cells) == 6 and "4 cells; still to do" in text
     assert "with 5 side by side" in text
+
+
+def test_a_dry_run_of_two_tables_and_one_seed():
+    table = load_config("table5:smoke")
+    twice = [dataclasses.replace(v, seeds=(1, 2)) for v in table.variants]
+    table = dataclasses.replace(table, variants=tuple(twice))
+    other = dataclasses.replace(table, name="other", columns=table.columns[:1], claims=())
+    other = dataclasses.replace(other, exports=())
+    alone, both = (ablate.dry_run(one, measure=False) for one in ([table], [table, other]))
+    assert both.partition("\n\n")[0] == alone.partition("\n\n")[0]  # the cells are the same
+    assert "other/smoke: held-out loss: known" in both and "  table5/smoke: SNLI: 32.2\n" in both
+    second = ablate.dry_run([table], measure=False, seeds=["2"])
+    lines = [line.split()[0] for line in second.partition("\n\n")[0].splitlines()[1:]]
+    assert "pretrain/BERT/2" in lines and "vocabulary" in lines and "pretrain/BERT/1" not in lines
+    with pytest.raises(UserError, match="--seeds: 3 is none of the table's seeds, 1, 2"):
+        ablate.dry_run([table], measure=False, seeds=["3"])
+    with pytest.raises(UserError, match="tables: table5/smoke is there twice"):
+        ablate.dry_run([table, table])
 
 
 def test_a_dry_run_of_a_mixture_that_a_cell_makes(tmp_path):
@@ -252,7 +270,7 @@ def test_a_dry_run_of_a_mixture_that_a_cell_makes(tmp_path):
     column = table.column("SNLI").changed(data_dir="@nli//data")
     parts = {"columns": (column,), "claims": (), "exports": (), "nli_mixture": ("dev.tsv",)}
     table = dataclasses.replace(table, **parts, data_dir=str(tmp_path))
-    text = ablate.dry_run(table, measure=False)
+    text = ablate.dry_run([table], measure=False)
     assert "SNLI: known after the run" in text and "\nnli " in text
     assert sum(plan_table(table).examples["SNLI"]) == 60
     with pytest.raises(UserError, match="column SNLI: folds are of data that are there, not made"):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.ablate import _rounds
 from experiments.tables.run.grid import Cell, CellInputs, Grid, joined
 from experiments.tables.run.pool import FAILED, FINISHED, PENDING
 from official_bert.common.errors import UserError
@@ -57,11 +56,11 @@ def test_the_cells_of_some_seeds_are_run_alone(tmp_path):
         for seed in (1, 2)
     ]
     grid = Grid(cells, tmp_path)
-    states = {n: s.state for n, s in grid.run(runner=RUNNER, rounds={2}).items()}
+    states = {n: s.state for n, s in grid.run(runner=RUNNER, only=grid.of_seeds(["2"])).items()}
     assert states == {"data": FINISHED, "model/1": PENDING, "model/2": FINISHED}
-    assert _rounds(["2"], grid) == {2} and _rounds((), grid) is None
+    assert grid.of_seeds(()) == [*grid.cells]
     with pytest.raises(UserError, match="--seeds: 3 is none of the table's seeds, 1, 2"):
-        _rounds(["3"], grid)
+        grid.of_seeds([3])
 
 
 def test_one_seed_is_whole_before_the_next_begins(tmp_path):
