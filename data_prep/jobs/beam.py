@@ -9,6 +9,7 @@ its elements are part of the job graph, which runners limit to some megabytes. T
 never texts; files go through the folder that all workers share (see docs/data_at_scale.md).
 """
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ from data_prep.jobs.workers import missing_tasks, run_task, summaries
 from official_bert.common.errors import check_installed
 
 
-class BeamWorkers:
+class BeamWorkers(contextlib.AbstractContextManager):
     """Runs tasks as `data_prep.jobs.workers.LocalWorkers` does, on a Beam runner.
 
     Args:
@@ -35,9 +36,6 @@ class BeamWorkers:
 
         flags = [f"--runner={runner}", *(f"--{option.lstrip('-')}" for option in options)]
         self._options = PipelineOptions(flags)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, kind, error, trace):
         return None

@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -28,7 +29,7 @@ class WorkerDied(UserError):
     """A process ended in the middle of its work, or could not start."""
 
 
-class Processes:
+class Processes(contextlib.AbstractContextManager):
     """Processes that call a function; they start with the first work and end with the block.
 
     Args:
@@ -40,9 +41,6 @@ class Processes:
         self.number = number
         self._prepare = prepare
         self._pool = None
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, kind, error, trace):
         if self._pool is not None:

@@ -1,5 +1,6 @@
 """Progress bars of commands, on stderr."""
 
+import contextlib
 import sys
 import time
 
@@ -49,11 +50,8 @@ class _Lines:
         self._stream.flush()
 
 
-class _NoBar:
+class _NoBar(contextlib.AbstractContextManager):
     # tqdm starts a thread for a disabled bar too, and processes with threads are not forked.
-    def __enter__(self):
-        return self
-
     def __exit__(self, *error):
         return None
 

@@ -8,6 +8,7 @@ needs as "used_up"; they are removed once it is written.
 """
 
 import concurrent.futures
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -52,7 +53,7 @@ def summaries(tasks: list[dict]) -> list[dict]:
         return list(pool.map(checked_json.read, (task["summary"] for task in tasks)))
 
 
-class LocalWorkers:
+class LocalWorkers(contextlib.AbstractContextManager):
     """Runs tasks in this process (one worker) or in processes of its own.
 
     Args:
@@ -64,9 +65,6 @@ class LocalWorkers:
         self.num_workers = num_workers or available_cores()
         self.progress = progress
         self._processes = Processes(self.num_workers)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *error):
         self._processes.__exit__(*error)

@@ -32,10 +32,6 @@ class RandomStream:
         """Return uint64 [size], every bit random."""
         return self._generator.random_raw(size)
 
-    def uniform(self, size: int) -> np.ndarray:
-        """Return float64 [size] in [0, 1)."""
-        return uniform(self.raw(size))
-
 
 def uniform(raw: np.ndarray) -> np.ndarray:
     """Return float64 in [0, 1) from the upper 53 bits of uint64 numbers."""

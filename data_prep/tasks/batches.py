@@ -69,12 +69,7 @@ class TrainBatches:
         """
         if not len(features):
             raise ValueError("no features to train on")
-        self.features, self.batch_size, self.seed, self.buckets = (
-            features,
-            batch_size,
-            seed,
-            buckets,
-        )
+        self.features, self.batch_size, self.seed = features, batch_size, seed
         self.steps_per_epoch = num_batches(len(features), batch_size)
         self._lengths = bucket_lengths(features, buckets)
         self._padded = bucket_lengths(features, multiple_of) if multiple_of else self._lengths

@@ -10,6 +10,7 @@ tasks are there.
 
 import os
 import zipfile
+from statistics import fmean
 
 from data_prep.jobs import checked_json, commands, walk
 from data_prep.jobs.outputs import check_outputs
@@ -64,13 +65,13 @@ def paper_average(scores: dict[str, dict[str, float]]) -> float:
     Raises:
       UserError: a column is missing.
     """
-    return _mean([_score(scores, task, metric) for task, metric in PAPER_COLUMNS])
+    return fmean([_score(scores, task, metric) for task, metric in PAPER_COLUMNS])
 
 
 def leaderboard_average(scores: dict[str, dict[str, float]]) -> float:
     """Return the leaderboard's score; errors are those of `paper_average`."""
-    return _mean(
-        [_mean([_score(scores, *column) for column in columns]) for columns in LEADERBOARD_TASKS]
+    return fmean(
+        [fmean([_score(scores, *column) for column in columns]) for columns in LEADERBOARD_TASKS]
     )
 
 
@@ -157,10 +158,6 @@ def _score(scores, task: str, metric: str) -> float:
     if metric not in scores.get(task, {}):
         raise UserError(f"the average needs {metric} of {task}")
     return scores[task][metric]
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _split(path: str) -> str:

@@ -346,8 +346,7 @@ def _of_rows(table: Table, single: bool):
             words = row.get(name, [])
             if not isinstance(words, list):
                 check_words(words, where)
-            for sentence in _sentences(words):
-                sentences.append(tuple(check_words(sentence, where)))
+            sentences += [tuple(check_words(part, where)) for part in _sentences(words)]
         number, row = group[0]
         document = TaggedDocument(str(row.get("id", number)), tuple(sentences))
         yield [row for _, row in group], document if sentences else None

@@ -9,6 +9,7 @@ type in one byte, then a length or a number, then the content):
     12 its shape, empty, 2A its values
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -26,7 +27,7 @@ from official_bert.common.files import appending
 from official_bert.common.protocol_buffers import field, varint
 
 
-class Progress:
+class Progress(contextlib.AbstractContextManager):
     """Shows and records the metrics of a run.
 
     Args:
@@ -57,9 +58,6 @@ class Progress:
             bar_format="{desc} {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]",
         )
         self._speed = _Speed()
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()
