@@ -14,8 +14,7 @@ from official_bert.tokenization import reference
 from official_bert.tokenization.graph import in_graph_packing as packing
 from official_bert.tokenization.graph import in_graph_windows
 from official_bert.tokenization.graph.in_graph import BasicWords
-
-_LAST_CODE = 0x30000  # beyond it are no marks, and no ideographs that are words
+from official_bert.tokenization.word_groups import LAST_CODE, RULES
 
 
 class ServedTagger(ServedModel):
@@ -39,15 +38,15 @@ class ServedTagger(ServedModel):
         if loaded.tokenizer.kind == "word_piece":
             self.word_finder = WordFinder(loaded.tokenizer.vocab)
         else:
-            self.basic_words = BasicWords(reference.Rules(do_lower_case=False))
-            self.word_finder = WordFinder([chr(code) for code in range(_LAST_CODE)])
+            self.basic_words = BasicWords(RULES)
+            self.word_finder = WordFinder([chr(code) for code in range(LAST_CODE)])
 
     def _answer_texts(self, text):
         if self.basic_words is None:
             ids, starts, ends = self.tokenize_with_offsets(text)
         else:
             ids, starts, ends = self.basic_words.words(text)
-            ids = ids.with_values(tf.minimum(ids.values, _LAST_CODE - 1))
+            ids = ids.with_values(tf.minimum(ids.values, LAST_CODE - 1))
         begins = self.word_finder.begins_word(ids, starts, ends)
         labelled = begins
         if self.settings.label_piece == "last":  # what follows begins a word, or nothing follows

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from official_bert.tokenization import reference
 from official_bert.tokenization.offsets import words_with_offsets
 
-_RULES = reference.Rules(do_lower_case=False)
-_LAST_CODE = 0x30000  # beyond it are no marks, and no ideographs that are words
+RULES = reference.Rules(do_lower_case=False)
+LAST_CODE = 0x30000  # beyond it are no marks, and no ideographs that are words
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -53,8 +53,8 @@ def basic_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
     Only lone characters may be marks.
     """
-    found = words_with_offsets(text, _RULES)
-    lone = [len(word) == 1 and ord(word[0].text) < _LAST_CODE for word in found]
+    found = words_with_offsets(text, RULES)
+    lone = [len(word) == 1 and ord(word[0].text) < LAST_CODE for word in found]
     words = [word[0].text if one else "a" for word, one in zip(found, lone, strict=True)]
     return words, [(min(c.start for c in w), max(c.end for c in w)) for w in found]
 
