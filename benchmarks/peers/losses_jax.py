@@ -26,5 +26,5 @@ for one in batches:  # words of a small vocabulary, so that there is something t
         one[name] = draw.zipf(1.5, one[name].shape).clip(max=2000).astype("int32")
     one["input_mask"][:, length - draw.integers(1, length // 2) :] = 0
 found = trainer.train_from((batches[i % 8] for i in range(steps)), steps)
-weights = np.concatenate([w.reshape(-1) for w in trainer.weights()])
+weights = np.concatenate([w.reshape(-1) for w in trainer.model.get_weights()])
 np.savez(path, loss=found["loss"], gradient_norm=found["gradient_norm"], weights=weights)

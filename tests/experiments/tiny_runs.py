@@ -165,4 +165,4 @@ def trainer(kind, bert, strategy, precision="float32", objectives=PAIRED, **opti
 def train(trainer, batches, calls, **options):
     """(losses of the steps of several calls; final weights)."""
     losses = [trainer.train_from(batches, count, **options)["loss"] for count in calls]
-    return np.concatenate(losses), trainer.weights()
+    return np.concatenate(losses), trainer.model.get_weights()

@@ -20,13 +20,14 @@ def taken(name: str) -> dict:
     The steps are taken operation by operation: to compile them would take ten times as long.
     """
     trainer, batches = _begun(name)
-    found = {"variables": _variables(trainer.model), "initial": summary(trainer.weights())}
+    model = trainer.model
+    found = {"variables": _variables(model), "initial": summary(model.get_weights())}
     tf.config.run_functions_eagerly(True)
     try:
         found["losses"] = [float(x) for x in trainer.train_from(batches, 3)["loss"]]
     finally:
         tf.config.run_functions_eagerly(False)
-    return found | {"trained": summary(trainer.weights())}
+    return found | {"trained": summary(model.get_weights())}
 
 
 def summary(arrays) -> list[float]:

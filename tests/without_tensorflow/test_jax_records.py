@@ -82,7 +82,7 @@ def test_steps_are_those_of_batches_from_the_host(made):
         )
         trainer.set_schedule(1e-2, 2, 100)
         batches = _drawn(records, on_device=on_device, distribute=distribute, rows=2 * ROWS)
-        return trainer.train_from(batches, 3)["loss"], trainer.weights()
+        return trainer.train_from(batches, 3)["loss"], trainer.model.get_weights()
 
     losses, weights = train("one_device", False)
     found, others = train("mirrored", True)

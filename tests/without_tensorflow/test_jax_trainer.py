@@ -70,7 +70,7 @@ def test_a_checkpoint_goes_on_on_any_number_of_devices(one_device):
         found = trainer.train_from(_batches(first, last), last - first)["loss"]
         np.testing.assert_allclose(found, losses[first:last], atol=1e-5)
         kept = trainer.arrays()
-    for ours, theirs in zip(trainer.weights(), weights, strict=True):
+    for ours, theirs in zip(trainer.model.get_weights(), weights, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
@@ -109,7 +109,7 @@ def test_divided_weights_with_micro_batches(precision, near):
     for place in (("one_device", ""), ("mirrored", "weights")):
         trainer = _trainer(place[0], precision, QUIET, place[1], accumulation=2)
         batches = iter([tiny_runs.batch(seed=step, rows=16) for step in range(2)])
-        found.append([trainer.train_from(batches, 2)["loss"], *trainer.weights()])
+        found.append([trainer.train_from(batches, 2)["loss"], *trainer.model.get_weights()])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=near)
 

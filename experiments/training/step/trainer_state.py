@@ -149,10 +149,6 @@ class TrainerState:
         for name, variable in variables.items():
             variable.assign(arrays[name])
 
-    def weights(self):
-        """Return the model's weights alone, as a list of numpy arrays."""
-        return [variable.numpy() for variable in self.model.weights]
-
     @contextlib.contextmanager
     def _scope(self):
         before = keras.config.dtype_policy()

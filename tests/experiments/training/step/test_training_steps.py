@@ -91,7 +91,7 @@ def test_calls_of_any_length_and_a_continued_run_take_the_same_steps_to_the_bit(
     batches = _batches(6, 19)
     rest = np.concatenate([trainer.train_from(batches, count)["loss"] for count in (4, 9)])
     np.testing.assert_array_equal([*first, *rest], losses)
-    for ours, theirs in zip(trainer.weights(), weights, strict=True):
+    for ours, theirs in zip(trainer.model.get_weights(), weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     trainer.reset(build, 1)
     one_by_one = trainer.read([trainer.train_on(_batch(step)) for step in range(6)])
