@@ -32,10 +32,11 @@ paper's effect, or it does not.
 
 import dataclasses
 from collections.abc import Sequence
+from statistics import fmean
 
 from experiments.tables.judging import p_values
 from experiments.tables.judging.evidence import Evidence
-from experiments.tables.judging.intervals import INTERVAL, Effect, Run, average
+from experiments.tables.judging.intervals import INTERVAL, Effect, average
 from experiments.tables.judging.other_methods import METHODS
 from experiments.tables.judging.power import detectable
 from experiments.tables.planning.claims import AT_MOST, SHARE, Claim, Comparison
@@ -238,7 +239,7 @@ def _no_way(comparison: Comparison, evidence: Evidence) -> str:
 def _ahead(comparison: Comparison, evidence: Evidence) -> str:
     """Return the row with the best mean."""
     column, sign = evidence.column(comparison.column), evidence.sign(comparison.column)
-    return max(comparison.rows, key=lambda row: sign * _mean(column[row]))
+    return max(comparison.rows, key=lambda row: sign * fmean(run.value for run in column[row]))
 
 
 def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0) -> Effect | None:
@@ -373,11 +374,5 @@ def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tup
         notes.append("one pre-training a row: the spread between pre-trainings is in no interval")
     if not found.examples:
         notes.append(f"{comparison.column}: the intervals are about seeds, on these examples only")
-    for row in comparison.rows:
-        if plateau := evidence.finetuning_plateau(row, comparison.column):
-            notes.append(plateau)
-    return tuple(notes)
-
-
-def _mean(runs: Sequence[Run]) -> float:
-    return sum(run.value for run in runs) / len(runs)
+    plateaus = (evidence.finetuning_plateau(row, comparison.column) for row in comparison.rows)
+    return (*notes, *filter(None, plateaus))

@@ -7,7 +7,7 @@ from official_bert.bilstm import BidirectionalLSTM
 from official_bert.features import LayerCombination, select_layers
 from official_bert.heads import BertTagger
 from official_bert.losses import ModelWithLosses
-from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
+from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in
 
 
 class FeatureTagger(ModelWithLosses):
@@ -52,7 +52,7 @@ class FeatureTagger(ModelWithLosses):
 
     def call(self, batch, training=False, seed=None):
         """`features` [B, L, layers, H] and `input_mask` int32 [B, L] -> {"logits": [B, L, N]}."""
-        seed = (next_seed(self.seed_generator) if seed is None else seed) if training else None
+        seed = self.step_seed(training, seed)
         states = ops.cast(batch["features"], self.compute_dtype)
         sequence = self.join([states[:, :, i] for i in range(self.join.num_layers)])
         mask = ops.cast(batch["input_mask"], "bool")

@@ -186,12 +186,10 @@ def _gave_up(events, state):
 
 def _next_event(events, step):
     """Return the first step after `step` at which something is due."""
-    due = [events.last_step]
-    for every in (events.log_every, events.eval_every, events.save_every):
-        if every:
-            due.append(step - step % every + every)
-    due += [s for s in (*events.stops, *events.eval_at) if s > step]
-    return min(due)
+    periods = filter(None, (events.log_every, events.eval_every, events.save_every))
+    next_ones = (step - step % every + every for every in periods)
+    named = (s for s in (*events.stops, *events.eval_at) if s > step)
+    return min((events.last_step, *next_ones, *named))
 
 
 def _due(step, every, last_step=-1):

@@ -112,11 +112,11 @@ def get_trainer(key, build, strategy, options, precision, seed):
     return trainer
 
 
-def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):
+def check_batch_size(batch_size, strategy, accumulation):
     """Raise UserError unless the batch divides into replicas and micro-batches."""
     parts = strategy.num_replicas_in_sync * accumulation
     if batch_size % parts:
         raise UserError(
-            f"{name} is {batch_size}, not a multiple of {parts} "
+            f"train_batch_size is {batch_size}, not a multiple of {parts} "
             f"({strategy.num_replicas_in_sync} replicas x {accumulation} micro-batches)"
         )

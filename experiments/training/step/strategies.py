@@ -191,7 +191,7 @@ def same_everywhere(strategy, number):
 
     with explained(strategy):
         numbers = _gathered(strategy, number)
-    return all_equal(numbers)
+    return bool((numbers == numbers[0]).all())  # a sum of squares would round in float32
 
 
 @contextlib.contextmanager
@@ -234,12 +234,6 @@ def _gathered(strategy, number):
 
     gathered = of_all_replicas(tf.constant([number], tf.float32))
     return strategy.experimental_local_results(gathered)[0].numpy()
-
-
-def all_equal(numbers):
-    """Return whether all numbers of an array are the same; a sum of squares would round in
-    float32."""
-    return bool((numbers == numbers[0]).all())
 
 
 def _num_processes(strategy):
