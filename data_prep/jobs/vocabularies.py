@@ -5,7 +5,6 @@ import os
 
 from data_prep.jobs import storage
 from official_bert.common import files as local_files
-from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError
 
 
@@ -22,7 +21,7 @@ def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **r
     from official_bert.tokenization import load_tokenizer
 
     with storage.local_copy(path) as local:
-        if sha256 and sha256_file(local) != sha256:
+        if sha256 and storage.sha256(local) != sha256:
             raise storage.damaged(path)
         return load_tokenizer(local, do_lower_case, **rules)
 
