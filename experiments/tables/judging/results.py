@@ -124,6 +124,7 @@ class Pretraining:
     """The pre-training of a model; `minutes` and `heldout` hold a value a finished seed.
 
     Attributes:
+      batch_sizes: of the phases; None in results of versions that had `batch_size` alone.
       heldout_baseline: the scores of word frequencies alone.
       checkpoints: names of the seeds' checkpoints, where they were not pre-trained here.
     """
@@ -139,6 +140,7 @@ class Pretraining:
     heldout: list[dict]
     heldout_baseline: dict | None
     checkpoints: list[str] | None = optional()
+    batch_sizes: list[int] | None = optional()
 
 
 @dataclasses.dataclass(frozen=True)

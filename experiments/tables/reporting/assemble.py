@@ -225,6 +225,7 @@ def _column(column: Column, plan, made) -> results.ColumnResult:
 def _scale_facts(ablation, plan, made) -> results.Facts:
     """Return the facts of the caption: models, steps, tokens and text."""
     models = []
+    record_lengths = {spec.name: spec.max_seq_length for spec in ablation.records}
     for variant in ablation.variants:
         training = shape = None
         if variant.pretrain and not variant.random_init:
@@ -237,8 +238,9 @@ def _scale_facts(ablation, plan, made) -> results.Facts:
             training = results.Pretraining(
                 steps=c.num_train_steps,
                 batch_size=c.train_batch_size,
+                batch_sizes=[p.train_batch_size or c.train_batch_size for p in c.phases],
                 learning_rate=c.learning_rate,
-                lengths=[p.max_seq_length for p in c.phases],
+                lengths=[p.max_seq_length or record_lengths[p.records] for p in c.phases],
                 records=[p.records for p in c.phases],
                 seeds=len(variant.seeds),
                 tokens=own[0].tokens if own else None,

@@ -146,11 +146,14 @@ def facts(results: Results) -> list[str]:
 def _training(model: Model) -> str:
     made, shape = model.pretraining, model.shape
     heads = f"{shape.heads} heads, " if shape.heads else ""
+    sizes = [*dict.fromkeys(made.batch_sizes or [made.batch_size])]
+    if len(sizes) > 1:
+        sizes = made.batch_sizes  # one for each length
     words = (
         f"{shape.layers} layers, {shape.hidden} wide, {heads}"
         f"{shape.parameters / 1e6:.1f} M parameters, {shape.vocabulary:,} word pieces, "
-        f"{made.steps:,} steps of {made.batch_size} sequences of "
-        f"{'/'.join(map(str, made.lengths))}"
+        f"{made.steps:,} steps of {'/'.join(map(str, sizes))} "
+        f"sequences of {'/'.join(map(str, made.lengths))}"
     )
     if made.tokens:
         words += f" ({made.tokens / 1e6:.1f} M tokens)"
