@@ -7,6 +7,7 @@ the flag that mends it. The data that they read is handed on, so that nothing is
 
 import os
 
+from data_prep.jobs import vocabularies
 from data_prep.records import open_records
 from experiments.training.folder import inputs, shared_prefix
 from experiments.training.settings.options import changes
@@ -149,6 +150,13 @@ def check_fit(records, source, bert, tokenizer):
         raise UserError(
             f"{source}: made with a vocabulary of {found} entries, the model's has "
             f"{tokenizer.vocab_size}; make the records again with it"
+        )
+    # Its copy beside the records, for two vocabularies may have equally many pieces.
+    path = found and vocabularies.find_vocabulary(records.folder, required=False)
+    if path and vocabularies.load_tokenizer(path).vocab != tokenizer.vocab:
+        raise UserError(
+            f"{source}: made with another vocabulary, {path}, than the model's; make the records "
+            "again with the model's"
         )
     made = records.manifest.get("options")
     if made is not None and not isinstance(made, dict):

@@ -84,6 +84,8 @@ phases.0.heldout_records={}/no
     --config.phases.0.heldout_records={}/no: no record file matches
 vocab={}/v.txt
     --config.vocab={}/v.txt: no such file
+vocab={}/swapped.txt
+    --config.phases.0.records={}/records: made with another vocabulary, {}/records/vocab.txt, than
 do_lower_case=false
     made with do_lower_case=True
 bert.vocab_size=99
@@ -114,6 +116,10 @@ def cases(text):
 def make_data(folder):
     """Files of all tasks, records, and a model folder without weights."""
     tiny_runs.make_records(folder)
+    *first, last = (folder / "vocab.txt").read_text().split()
+    special = len(tiny_runs.SPECIAL)
+    swapped = [*first[:special], last, *first[special:]]
+    (folder / "swapped.txt").write_text("\n".join(swapped) + "\n")
     for name, vocab in (("model", "vocab.txt"), ("other", "other.txt")):
         (folder / name).mkdir()
         (folder / "other.txt").write_text("\n".join([*tiny_runs.SPECIAL, "the"]) + "\n")
