@@ -21,7 +21,9 @@ from official_bert.extension import names
 RESTARTS = 1000  # seed of a fine-tuning: RESTARTS * pre-training seed + its own
 RANDOM = "random"  # the variant of `Variant.random` and of `Row.random`
 # Fields of a fine-tuning that the plan fills in.
-_PLANNED = ("seed", "initial_seed", "save_model", "data_dir")
+_PLANNED = ("seed", "initial_seed", "save_model", "data_dir", "bert", "vocab", "do_lower_case")
+# All rows of a column are scored on the same examples.
+_OF_COLUMN = ("task", "max_dev_examples")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +231,7 @@ class Column:
         if not all(0 <= seed < RESTARTS for seed in self.seeds):
             raise UserError(f"{where}: its seeds must be from 0 to {RESTARTS - 1}")
         for setting in self.search:
-            _check_fields(setting, f"{where}: search", (*_PLANNED, "model"))
+            _check_fields(setting, f"{where}: search", (*_PLANNED, *_OF_COLUMN, "model"))
         if self.finetune and self.finetune.model:
             raise UserError(f"{where}: model is the row's variant's; leave it out")
 
@@ -266,7 +268,7 @@ class Row:
 
     def __post_init__(self):
         where = f"row {self.label}: finetune"
-        _check_fields(self.finetune, where, _PLANNED)
+        _check_fields(self.finetune, where, (*_PLANNED, *_OF_COLUMN))
         if "model" in self.finetune:
             check_choice("model", self.finetune["model"], names("starts"), where)
 
@@ -358,6 +360,8 @@ class Ablation:
 
 
 def _check_seeds(seeds, where):
+    if not isinstance(seeds, (tuple, list)) or not all(isinstance(seed, int) for seed in seeds):
+        raise UserError(f"{where}: seeds={seeds!r}: give a tuple of whole numbers")
     if not seeds:
         raise UserError(f"{where}: it has no seeds; give at least one")
     check_once(seeds, f"{where}: seeds")  # one run would count as two

@@ -17,8 +17,11 @@ def _check_rows(ablation):
     for row in ablation.rows:
         check_choice("variant", row.variant, variants, f"row {row.label}")
         variant = ablation.variant(row.variant)
-        if variant.random_init and row.finetune.get("model"):
-            raise UserError(f"row {row.label}: a model with random weights has no `model`")
+        if row.finetune.get("model") and (variant.random_init or variant.checkpoint):
+            raise UserError(
+                f"row {row.label}: `model` is for models of pre-trainings; {variant.name} is "
+                f"{variant.checkpoint or 'random weights'}"
+            )
         kept = variant.pretrain.snapshots if variant.trains else ()
         if row.snapshot and row.snapshot not in kept:
             raise UserError(
@@ -46,8 +49,11 @@ def _check_exports(ablation):
     for export in ablation.exports:
         _check_row(ablation, export.row, "export")
         _check_column(ablation, export.column, "export")
-        if not ablation.column(export.column).finetune:
+        column = ablation.column(export.column)
+        if not column.finetune:
             raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
+        if column.search or column.folds:
+            raise UserError(f"export: {export.column} has search or folds, so no one model is its")
 
 
 def _check_claims(ablation):

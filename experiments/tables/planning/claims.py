@@ -7,7 +7,7 @@ direction. `experiments.tables.judging.verdicts` says whether our numbers bear i
 import dataclasses
 from collections.abc import Sequence
 
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, check_once
 
 GREATER, AT_MOST, SHARE = "greater", "at_most", "share"
 
@@ -38,6 +38,7 @@ class Comparison:
         check_choice("kind", self.kind, (GREATER, AT_MOST, SHARE), where)
         if (self.kind == SHARE) != bool(self.whole):
             raise UserError(f"{where}: kind={SHARE} and the row `whole` go together")
+        check_once(self.rows, where)
 
     @property
     def rows(self) -> tuple[str, ...]:

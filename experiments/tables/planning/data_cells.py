@@ -52,11 +52,13 @@ class _Split:
 
     Attributes:
       files: files, or references to them.
-      digests: of the texts that they come from.
+      sources: the texts that they come from.
+      digests: of these texts.
       size: bytes of text.
     """
 
     files: list[str] = dataclasses.field(default_factory=list)
+    sources: set[str] = dataclasses.field(default_factory=set)
     digests: list[str] = dataclasses.field(default_factory=list)
     size: float = 0.0
 
@@ -115,7 +117,12 @@ def _sentences(corpus: Corpus, data_dir: str) -> _Sentences:
     for index, text in enumerate(corpus.texts):
         files = places.text_files(text.files, data_dir)
         digest, size = files_digest(tuple(files)), sum(map(_text_size, files))
-        split = heldout if text.heldout else train
+        split, other = (heldout, train) if text.heldout else (train, heldout)
+        if both := other.sources & set(files):
+            raise UserError(
+                f"corpus: {min(both)} is for training and held out; leave it out of one"
+            )
+        split.sources |= set(files)
         split.digests.append(digest)
         split.size += size
         if text.layout == "sentences":

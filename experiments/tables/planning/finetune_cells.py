@@ -17,9 +17,9 @@ from experiments.training.folder.inputs import read_task, task_digest
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.options import replaced
-from experiments.training.start import initialization
+from experiments.training.start import finetuning_preflight, initialization
 from experiments.training.start.initialization import ModelSource
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 
 _RESULTS = 1e5  # bytes of results, metrics and scores
 
@@ -30,10 +30,12 @@ class _Examples:
 
     Attributes:
       digest: of the examples; "" where a cell makes them, whose key counts instead.
+      dev_digest: of the dev examples alone.
       train, dev: their numbers.
     """
 
     digest: str
+    dev_digest: str
     train: int
     dev: int
 
@@ -54,6 +56,9 @@ class FinetuneCells:
         self._ablation, self._data, self._pretrained = ablation, data, pretrained
         self._exported = {(export.row, export.column) for export in ablation.exports}
         self._cells: dict[str, Cell] = {}  # by what they ask (`_add`)
+        self._dev: dict[
+            tuple[str, int], str
+        ] = {}  # digests of the dev examples, by column and fold
 
     @property
     def cells(self) -> list[Cell]:
@@ -63,12 +68,15 @@ class FinetuneCells:
         """Return the fine-tunings of a row in a column; their cells are added to `cells`.
 
         Raises:
-          UserError: data are missing, or the column's folds cannot be scored.
+          UserError: data are missing, the row's runs would be refused, or their dev examples are
+            not those of the column's first row.
         """
         variant = self._ablation.variant(row.variant)
         config = self._config(row, column, variant)
         source = initialization.of(config)
         bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
+        for setting in column.search or ({},):
+            self._check(replaced(config, **setting), source, bert, row, column)
         models = self._pretrained.models(variant, row.snapshot)
         # A checkpoint is the same for all seeds of a table's pre-trainings.
         seeds = variant.seeds if variant.pretrain or source.has_seeds else (0,)
@@ -80,6 +88,13 @@ class FinetuneCells:
             saves = not runs and (row.label, column.label) in self._exported
             tuning = dataclasses.replace(tuning, save_model=saves)
             examples = self._examples(tuning, column)
+            scored_on = column.label, repetition.fold
+            if self._dev.setdefault(scored_on, examples.dev_digest) != examples.dev_digest:
+                raise UserError(
+                    f"row {row.label}: its dev examples are not those of the column "
+                    f"{column.label}, so their scores do not compare; "
+                    f"task_options={config.task_options}"
+                )
             if column.label not in self.configs:
                 _check_folds(column, tuning)
                 self.configs[column.label] = tuning
@@ -109,6 +124,19 @@ class FinetuneCells:
         folder = places.task_folder(config.data_dir, self._ablation.data_dir)
         return dataclasses.replace(config, data_dir=folder)
 
+    def _check(self, config: FinetuneConfig, source: ModelSource, bert, row: Row, column: Column):
+        """Raise the UserErrors of a row's runs that show before its model is there."""
+        try:
+            task = get_task(config.task, config.data_dir, **config.task_options)
+            finetuning_preflight.check_kind(config, source)
+            finetuning_preflight.check_model(config, task, bert)
+            check_choice("metric", column.metric or task.metrics[0], task.metrics)
+            head, exported = task.head["head"], (row.label, column.label) in self._exported
+            if exported and head != "classification":
+                raise UserError(f"a table exports classifiers; {config.task} is {head}")
+        except UserError as error:
+            raise UserError(f"column {column.label}, row {row.label}: {error}") from None
+
     def _with_start(
         self, config: FinetuneConfig, source: ModelSource, variant: Variant, seed: int, model: str
     ) -> FinetuneConfig:
@@ -135,17 +163,17 @@ class FinetuneCells:
         """Return the examples of a fine-tuning, whose folder is known."""
         maker, _ = referred(config.data_dir)
         if not maker:
-            digest, train, dev = task_digest(config)
+            digest, dev_digest, train, dev = task_digest(config)
         elif maker in self._data.examples:
-            digest, (train, dev) = "", self._data.examples[maker]
-            get_task(config.task, config.data_dir, **config.task_options)  # checks the options
+            digest, dev_digest = "", ""
+            train, dev = self._data.examples[maker]
         else:
             raise UserError(
                 f"column {column.label}: data_dir={config.data_dir}, and the table makes no "
                 f"{maker} (nli is made of nli_mixture)"
             )
         train = min(train, config.max_train_examples or train)
-        return _Examples(digest, train, min(dev, config.max_dev_examples or dev))
+        return _Examples(digest, dev_digest, train, min(dev, config.max_dev_examples or dev))
 
     def _add(self, cell: Cell, steps: list[Steps]) -> str:
         """Add a cell, and return its name: another column's, where that one runs the same.

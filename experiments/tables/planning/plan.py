@@ -21,6 +21,7 @@ from experiments.tables.run.grid import Cell, reference
 from experiments.training.folder.inputs import forget_examples
 from experiments.training.settings.config import FinetuneConfig, path_values
 from experiments.training.settings.options import replaced
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,11 @@ def plan_table(ablation: Ablation) -> TablePlan:
     """Return the cells of an ablation.
 
     Raises:
-      UserError: data that the ablation names are missing.
+      UserError: it has no rows or no columns, data that it names are missing, or a run that it
+        needs would be refused.
     """
+    if not (ablation.rows and ablation.columns):
+        raise UserError(f"{ablation.full_name}: a table has rows and columns; give at least one")
     data = data_cells.table_data(ablation)
     pretrained = PretrainCells(ablation, data.vocab)
     finetuned = FinetuneCells(ablation, data, pretrained)

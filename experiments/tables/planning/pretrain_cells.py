@@ -11,6 +11,7 @@ from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.planning.cost import Steps, pretraining_steps, seconds
 from experiments.tables.planning.repetitions import PlannedRun, Repetition
 from experiments.tables.run.grid import Cell, reference, referred
+from experiments.training.folder import shared_prefix
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.start.initial_state import sizes_of
@@ -48,7 +49,13 @@ class PretrainCells:
           snapshot: the step whose model is meant; 0: the last.
         """
         if variant.checkpoints:
-            folders = map(places.earlier_model, variant.checkpoints)
+            folders = [*map(places.earlier_model, variant.checkpoints)]
+            if other := [
+                each for each in folders if sizes_of(each) != variant.pretrain.bert_config
+            ]:
+                raise UserError(
+                    f"variant {variant.name}: {other[0]} is not a model of its pretrain"
+                )
             return dict(zip(variant.seeds, folders, strict=True))
         inside = f"snapshots/step-{snapshot:08d}" if snapshot else "model"
         cells = self.by_variant.get(variant.name, {})
@@ -65,6 +72,7 @@ class PretrainCells:
         where, bert = f"variant {variant.name}: objectives", variant.pretrain.bert_config
         check_direction(variant.pretrain.objectives, bert, where)
         config = self._with_files(variant.pretrain, seed)
+        self._check_lengths(variant.name, config)
         config, steps_taken = self._behind_trunk(config, seed)
         config, beside = self._with_options(config, seed)
         name = f"pretrain/{variant.name}/{seed}"
@@ -92,11 +100,23 @@ class PretrainCells:
         corpus = {"phases": tuple(phases), "vocab": self._vocab, "do_lower_case": lower}
         return dataclasses.replace(config, **corpus, seed=seed)
 
+    def _check_lengths(self, variant: str, config: PretrainConfig) -> None:
+        for phase in config.phases:
+            most = self._records[phase.records].max_seq_length
+            length = phase.max_seq_length or most
+            if length > min(most, positions := config.bert_config.max_position_embeddings):
+                raise UserError(
+                    f"variant {variant}: sequences of {length} tokens; its records have {most}, "
+                    f"its model has positions for {positions}"
+                )
+
     def _behind_trunk(self, config: PretrainConfig, seed: int) -> tuple[PretrainConfig, int]:
         """Return a PretrainConfig with the folder of its trunk, and the steps taken there."""
         if not config.trunk:
             return config, 0
         cell, trunk = self._planned_before("trunk", config.trunk, seed)
+        before = self._with_files(trunk, seed)
+        shared_prefix.check_steps(config, before, f"trunk={config.trunk}")
         return dataclasses.replace(config, trunk=reference(cell.name)), trunk.num_train_steps
 
     def _with_options(

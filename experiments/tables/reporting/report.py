@@ -158,7 +158,8 @@ def _claim(number: int, verdict: Verdict) -> list[str]:
     lines += [outcome, ""]
     if any(finding.effect for finding in verdict.findings):
         lines += _figure(f"claim{number}")
-    lines += [*markdown_table(tables.findings(verdict)), ""]
+    if verdict.findings:
+        lines += [*markdown_table(tables.findings(verdict)), ""]
     if verdict.footnotes:
         lines += [*_list(verdict.footnotes), ""]
     return lines

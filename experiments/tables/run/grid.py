@@ -205,7 +205,7 @@ class Grid:
         known = {str(cell.round) for cell in self.cells.values() if cell.round}
         asked = {str(seed) for seed in seeds}
         if unknown := asked - known:
-            listed = ", ".join(sorted(known, key=int))
+            listed = ", ".join(sorted(known, key=int)) or "which pre-trains nothing"
             raise UserError(f"--seeds: {min(unknown)} is none of the table's seeds, {listed}")
         wanted = {"0", *(asked or known)}
         found = [name for name, cell in self.cells.items() if str(cell.round) in wanted]

@@ -168,8 +168,9 @@ def examples_digest(*splits: list) -> str:
     return digest.hexdigest()[:16]
 
 
-def task_digest(config) -> tuple[str, int, int]:
-    """Return (digest of a FinetuneConfig's training and dev examples, their two numbers)."""
+def task_digest(config) -> tuple[str, str, int, int]:
+    """Return (digest of a FinetuneConfig's training and dev examples, that of the dev examples
+    alone, the two numbers)."""
     return _task_digest(*_data_of(config))
 
 
@@ -185,9 +186,9 @@ def _data_of(config):
 
 
 @functools.cache
-def _task_digest(*data: str) -> tuple[str, int, int]:
+def _task_digest(*data: str) -> tuple[str, str, int, int]:
     _, train, dev = _read(*data)
-    return examples_digest(train, dev), len(train), len(dev)
+    return examples_digest(train, dev), examples_digest([], dev), len(train), len(dev)
 
 
 @functools.lru_cache(maxsize=1)

@@ -37,6 +37,22 @@ def check(config, inputs) -> None:
     trunk, read = read_config(config.trunk, type(config), "give a pre-training's folder")
     if not (Path(config.trunk) / RESULTS).exists():
         raise UserError(f"{what} is not finished; give its command again first")
+    found = {name: one.digest for name, one in inputs.found.items()}
+    others = [
+        f"{name}: other data"
+        for name, one in read.items()
+        if name != "trunk" and one.digest != found.get(name, one.digest)
+    ]
+    check_steps(config, trunk, what, others)
+
+
+def check_steps(config, trunk, what, others=()) -> None:
+    """Raise UserError unless a PretrainConfig begins with all steps of its trunk.
+
+    Args:
+      trunk: PretrainConfig of the trunk.
+      what: begins the message.
+      others: further lines on how the two runs differ."""
     constant = trunk.num_train_steps
     if trunk.decay_steps or constant > config.num_train_steps - config.decay_steps:
         raise UserError(
@@ -52,14 +68,7 @@ def check(config, inputs) -> None:
         warmup_proportion=trunk.warmup_proportion,
     )
     trunk = dataclasses.replace(trunk, num_warmup_steps=trunk.warmup_steps)
-    lines = differences(result_dict(trunk), result_dict(ours))
-    found = {name: one.digest for name, one in inputs.found.items()}
-    lines += [
-        f"{name}: other data"
-        for name, one in read.items()
-        if name != "trunk" and one.digest != found.get(name, one.digest)
-    ]
-    if lines:
+    if lines := [*differences(result_dict(trunk), result_dict(ours)), *others]:
         raise UserError(f"{what} is of another run (there -> here): {'; '.join(lines)}")
 
 

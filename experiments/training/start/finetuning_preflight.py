@@ -24,9 +24,7 @@ def finetuning(config):
     """
     task = _task(config)
     source = initialization.of(config)
-    what = f"--config.model={config.model}"
-    others = [one for one in config.model_options if not source.accepts(one)]
-    preflight.refuse(config, sorted(source.lacks), others, what)
+    check_kind(config, source)
     bert, tokenizer = source.check_finetuning(config, task)
     for one in config.model_options:
         one.check_finetuning(config, task, tokenizer)
@@ -39,6 +37,12 @@ def finetuning(config):
     check_model(config, task, bert)
     examples |= read_others(task, config, {})[0]
     return source, (task, examples), inputs.finetuning_inputs(config, examples)
+
+
+def check_kind(config, source):
+    """Raise UserError where a FinetuneConfig sets what its ModelSource does not support."""
+    others = [one for one in config.model_options if not source.accepts(one)]
+    preflight.refuse(config, sorted(source.lacks), others, f"--config.model={config.model}")
 
 
 def check_model(config, task, bert):

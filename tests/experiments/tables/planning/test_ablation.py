@@ -67,6 +67,11 @@ def test_descriptions_that_say_two_things_are_refused():
         (lambda: claims.Comparison("SNLI", "a", "b", "grater"), "kind='grater'; it is one of"),
         (lambda: claims.Comparison("SNLI", "a", "b", claims.SHARE), "row `whole` go together"),
         (lambda: claims.Comparison("SNLI", "a", "b", whole="c"), "row `whole` go together"),
+        (lambda: claims.Comparison("SNLI", "a", "a"), "comparison of a and a: a is there twice"),
+        (lambda: dataclasses.replace(trained, seeds=3), "variant BERT: seeds=3: give a tuple of"),
+        (lambda: column.changed(seeds=("1",)), r"SNLI: seeds=\('1',\): give a tuple of whole"),
+        (lambda: ablation_parts.Row("r", "BERT", {"vocab": "x"}), "finetune: vocab follows from"),
+        (lambda: ablation_parts.Row("r", "BERT", {"max_dev_examples": 9}), "max_dev_examples foll"),
     ):
         with pytest.raises(UserError, match=message):
             make()
@@ -103,6 +108,14 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
     random = (*table.variants[:-1], ablation_parts.Variant.random(kept, (1,)))
     early = (ablation_parts.Row("early", "random", snapshot=5),)
     heldout = (ablation_parts.Text(("sample",), heldout=True),)
+    sms, first = table.column("SMS spam"), table.variants[0]
+    other_dev = ablation_parts.Row("other dev", row.variant, {
+        "task_options": {"dev_file": "train.tsv"}})  # fmt: skip
+    phases = (dataclasses.replace(first.pretrain.phases[0], max_seq_length=65),)
+    longer = dataclasses.replace(first.pretrain, phases=phases)
+    longer = dataclasses.replace(first, pretrain=longer)
+    two = (ablation_parts.Text(("sample:burnett*",)),
+           ablation_parts.Text(("sample:bennet*",), heldout=True))  # fmt: skip
     on_vectors = ablation_parts.Variant("v", checkpoint="x", learnt="cbow")
     for changes, message in (
         ({"variants": random, "rows": early}, "early: step 5 is none of .* it has none"),
@@ -110,7 +123,7 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"corpus": dataclasses.replace(table.corpus, held_out=0.0)}, "text for evaluation: held"),
         ({"variants": (*table.variants, on_vectors)},
          "variant v: learnt=cbow: its checkpoint is not a kind of model on vectors"),
-        ({"corpus": dataclasses.replace(table.corpus, texts=(*table.corpus.texts, *heldout))},
+        ({"corpus": dataclasses.replace(table.corpus, texts=two)},
          "text for evaluation: held_out"),
         ({"rows": (dataclasses.replace(row, snapshot=7),)}, "BERT: step 7 is none of"),
         ({"exports": (ablation_parts.Export(row.label, "cloze"),)}, "is fine-tuned in the column"),
@@ -123,6 +136,27 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"exports": 2 * (ablation_parts.Export(row.label, "SNLI"),)}, "SNLI/BERT is there twice"),
         ({"columns": (table.column("SNLI").changed(data_dir="sample:"),)},
          "the sample: .* is one of names"),
+        ({"rows": ()}, "table5/smoke: a table has rows and columns; give at least one"),
+        ({"columns": ()}, "table5/smoke: a table has rows and columns"),
+        ({"corpus": dataclasses.replace(table.corpus, texts=(*table.corpus.texts, *heldout),
+                                        held_out=0.0)}, "is for training and held out"),
+        ({"columns": (sms.changed(metric="acuracy"),)},
+         "column SMS spam, row BERT: metric='acuracy'; it is one of accuracy"),
+        ({"columns": (sms.changed(max_seq_length=4096),)},
+         "column SMS spam, row BERT: --config.max_seq_length=4096: the model has positions for"),
+        ({"columns": (sms.changed(search=({"freeze": "no_such"},)),)},
+         "column SMS spam, row BERT: --config.freeze=no_such"),
+        ({"rows": (row, other_dev), "columns": (sms,)},
+         "row other dev: its dev examples are not those of the column SMS spam"),
+        ({"rows": (ablation_parts.Row("r", "given", {"model": "*weights.hdf5"}),),
+          "variants": (ablation_parts.Variant("given", checkpoint="tiny-wikipedia"),)},
+         "row r: `model` is for models of pre-trainings; given is tiny-wikipedia"),
+        ({"columns": (sms.changed(search=({"learning_rate": 1e-3},)),),
+          "exports": (ablation_parts.Export(row.label, sms.label),)}, "has search or folds"),
+        ({"exports": (ablation_parts.Export(row.label, "SQuAD"),)},
+         "column SQuAD, row BERT: a table exports classifiers; squad_v1.1 is span"),
+        ({"variants": (longer,), "rows": (row,)},
+         "variant BERT: sequences of 65 tokens; its records have 64, its model has positions"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):
             plan_table(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))

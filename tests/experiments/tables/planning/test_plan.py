@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from experiments.training.folder.run_results import CellResults, HeldoutResults,
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.config_values import changes_dict, from_dict
+from experiments.training.start.initial_state import sizes_of
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 
@@ -87,16 +89,19 @@ def test_random_rows_start_where_the_trained_ones_did():
 def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
     ablation = load_config("table5:smoke")
     places = [str(tmp_path / name) for name in ("one", "two")]
+    own = official_bert.checkpoints.embedded.find("tiny-wikipedia")
     for place in places:
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "model.json").write_text(place)
+        shutil.copytree(own, place)
+    with open(tmp_path / "two" / "model.json", "a") as file:
+        file.write("\n")  # another file
+    trained = ablation.variants[0]
+    same = dataclasses.replace(trained.pretrain, bert=sizes_of("tiny-wikipedia"))
     corpus = dataclasses.replace(ablation.corpus, vocab="tiny-wikipedia")
 
-    def made(places):
-        variants = (
-            dataclasses.replace(ablation.variants[0], seeds=(3, 8), checkpoints=tuple(places)),
-            *ablation.variants[1:],
-        )
+    def made(places, pretrain=same):
+        given = dataclasses.replace(trained, pretrain=pretrain, seeds=(3, 8))
+        given = dataclasses.replace(given, checkpoints=tuple(places))
+        variants = (given, *ablation.variants[1:])
         return plan_table(dataclasses.replace(ablation, variants=variants, corpus=corpus))
 
     plans = [made(places), made(places[::-1])]
@@ -111,12 +116,13 @@ def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
     keys = [Grid(one.cells, tmp_path / "cells").key for one in plans]
     for cell in (runs[0].cell, runs[2].cell):  # a checkpoint's files count
         assert keys[0](cell) != keys[1](cell) and keys[0](cell) == keys[2](cell)
-    own = official_bert.checkpoints.embedded.find("tiny-wikipedia")
     assert first["records/length 64"].config["vocab"] == str(own / "vocab.txt")
     with pytest.raises(UserError, match="variant BERT: 1 checkpoints for 2 seeds"):
         made(places[:1])
     with pytest.raises(UserError, match="nowhere is missing; the package has one model a row"):
         made(["nowhere", places[0]])
+    with pytest.raises(UserError, match="variant BERT: .*one is not a model of its pretrain"):
+        made(places, trained.pretrain)
 
 
 def test_a_cloze_column_asks_every_pretrained_model_once():
