@@ -1,5 +1,6 @@
 """Common to all tests: quiet TensorFlow, a fixed CPU device, real data, what is beyond BERT."""
 
+import contextlib
 import gc
 import os
 from pathlib import Path
@@ -12,6 +13,12 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # Tracing makes many objects that stay: to look through all of them often takes 5% of the time.
 gc.set_threshold(100_000, 50, 100)
+with contextlib.suppress(ImportError):  # the environments without TensorFlow have no hypothesis
+    from hypothesis import settings
+
+    # No test fails for being slow: the first example of some traces a graph.
+    settings.register_profile("any_speed", deadline=None)
+    settings.load_profile("any_speed")
 
 
 def pytest_collection_modifyitems(items):

@@ -145,7 +145,7 @@ class TestFast:
     def test_fuzz(self, do_lower_case):
         tokenizer = BertTokenizer(letters_vocab(), do_lower_case)
 
-        @settings(max_examples=300, deadline=None)
+        @settings(max_examples=300)
         @given(st.lists(texts(), max_size=5))
         def check(texts):
             assert_fast_equals_reference(tokenizer, texts)

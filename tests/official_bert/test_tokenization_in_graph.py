@@ -50,7 +50,7 @@ def test_every_code_point(pair):
 
 
 def test_fuzz(pair):
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(texts())
     def check(text):
         assert_graph_equals_reference(*pair, [text, "a" + text])

@@ -29,7 +29,7 @@ def rows_of(packed):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1),
     st.booleans(),
@@ -52,7 +52,7 @@ def test_texts_are_packed_as_in_training(sizes, pairs, max_seq_length, truncatio
         assert positions[i] == list(range(len(ids[i])))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), min_size=1, max_size=5),
     st.integers(1, 25),
@@ -76,7 +76,7 @@ def test_windows_equal_training(sizes, stride):
     assert plan.text.numpy().tolist() == text_of_window
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=5),
     st.booleans(),

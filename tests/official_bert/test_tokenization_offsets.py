@@ -73,7 +73,7 @@ def test_every_code_point(do_lower_case):
 def test_fuzz(do_lower_case):
     tokenizer = BertTokenizer(letters_vocab(), do_lower_case)
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(texts())
     def check(text):
         assert_offsets_hold(tokenizer, text)

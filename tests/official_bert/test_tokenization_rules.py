@@ -56,7 +56,7 @@ def test_words(rules, words):
 def test_the_fast_tokeniser_equals_the_reference(tokenizer):
     assert_fast_equals_reference(tokenizer, HARD)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(texts())
     def check(text):
         assert_fast_equals_reference(tokenizer, [text])

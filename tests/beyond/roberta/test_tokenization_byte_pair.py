@@ -40,7 +40,7 @@ def test_equal_to_the_library_but_for_special_tokens(tmp_path, add_prefix_space)
     assert ours.encode("\ud800") == ours.encode("?")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=40))
 def test_decoding_gives_the_text_back(text):
     tokenizer = byte_pairs(["Ġthe", "the"])

@@ -2,14 +2,9 @@
 
 import string
 
-import hypothesis
 import pytest
 
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
-
-# The first example of a test may import a library: no time limit on single examples.
-hypothesis.settings.register_profile("tasks", deadline=None)
-hypothesis.settings.load_profile("tasks")
 
 WORDS = (
     "the a of in is was who what where cat dog sat on mat ran big red city river north paris "
