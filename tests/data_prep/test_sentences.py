@@ -62,7 +62,7 @@ def test_dialogue_and_abbreviations_word_for_word():
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     text=st.text(
         st.one_of(

@@ -62,7 +62,7 @@ def slow_pieces(counts, num_pieces, iterations):
     return None if best is None else set(best)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     counts=st.dictionaries(
         st.text("abcé", min_size=1, max_size=7), st.integers(1, 30), min_size=1, max_size=25
@@ -89,7 +89,7 @@ def test_the_learner_equals_the_slow_reference(counts, num_pieces, iterations):
     assert pieces == sorted(pieces, key=lambda piece: (-uses[piece], piece))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     chunk=st.text(
         st.one_of(

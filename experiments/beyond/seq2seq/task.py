@@ -104,6 +104,7 @@ class TextToText(SplitTask):
     def check_training(self, config, bert):
         losses = [one for one in config.model_options if one.adds_loss]
         preflight.refuse(config, ("bilstm",), losses, config.task)
+        self._check_length(config.max_seq_length)
         decoder = Decoder.of(config).decoder
         if decoder in RNN_DECODERS and config.model:
             raise UserError(
@@ -154,11 +155,7 @@ class TextToText(SplitTask):
         return [text for text in (example.source, example.target) if text is not None]
 
     def features(self, example, tokenizer, max_seq_length):
-        if self.max_target_length > max_seq_length:
-            raise UserError(
-                f"task_options.max_target_length={self.max_target_length} is above "
-                f"max_seq_length={max_seq_length}: lower the one or raise the other"
-            )
+        self._check_length(max_seq_length)
         source, *target = (tokenizer.encode(text) for text in self.texts(example))
         feature = sequences.pack(tokenizer, source, None, max_seq_length)
         if target:
@@ -166,6 +163,13 @@ class TextToText(SplitTask):
             feature["label_ids"] = packed["input_ids"]
             feature["truncated"] |= packed["truncated"]
         return [feature]
+
+    def _check_length(self, max_seq_length):
+        if self.max_target_length > max_seq_length:
+            raise UserError(
+                f"task_options.max_target_length={self.max_target_length} is above "
+                f"max_seq_length={max_seq_length}: lower the one or raise the other"
+            )
 
     def predictions(self, examples, features, outputs):
         """Return {"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""

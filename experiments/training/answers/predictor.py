@@ -20,7 +20,10 @@ def read_task(model):
     settings = model_settings.read_settings(model)
     name, options = described_task(settings)
     if not name or not settings.get("max_seq_length"):
-        raise UserError(f"{model} is not fine-tuned: its model.json names no task")
+        raise UserError(
+            f"{model} is not fine-tuned: its model.json names no task; experiments.evaluate "
+            "--records= is for pre-trained models"
+        )
     return settings, name, options
 
 

@@ -76,6 +76,8 @@ def train(trainer, batches, events, config, folder, *, name, show, began=None, *
         Progress(folder, state.step, events.last_step, show, name, began) as progress,
         strategies.explained(strategy),
     ):
+        if state.step:
+            progress.say(f"continuing from step {state.step}")
         if events.eval_every > events.last_step:
             progress.say(
                 f"eval_every={events.eval_every} is more than this run's {events.last_step} steps: "

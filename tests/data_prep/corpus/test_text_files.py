@@ -186,7 +186,7 @@ line = st.sampled_from(["", "", " ", "\t", "\r", "one", "two three", "é" * 9, "
 lines = st.lists(line, max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(lines, st.integers(1, 40), st.integers(1, 60), st.booleans())
 def test_every_document_is_in_one_stretch(tmp_path_factory, lines, wanted, block, ends):
     path = tmp_path_factory.mktemp("stretch") / "a.txt"
@@ -222,7 +222,7 @@ sentences = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     corpus=st.lists(st.lists(sentences, min_size=1), min_size=1),
     blank=st.sampled_from(["\n", "\n\n\n", " \t\n", "\r\n"]),

@@ -177,7 +177,7 @@ def test_kinds_of_pages():
     assert kind("Ambiguity", 0, False, "[[Disambiguation]] is a word.") is None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.sampled_from(

@@ -31,7 +31,7 @@ def mask(ids, candidates, lengths, seed=0, **options):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(5, 70), st.integers(1, 30), st.floats(0, 1), st.booleans(), st.integers(0, 2**32)
 )

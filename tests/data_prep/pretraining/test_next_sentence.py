@@ -28,7 +28,7 @@ def draw(sentences, documents, max_tokens=20, short=0.1, seed=0, duplications=1)
 corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=12), min_size=2, max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(corpora, st.integers(2, 40), st.floats(0, 1), st.integers(0, 2**32))
 def test_every_pair_obeys_the_rules(corpus, max_tokens, short, seed):
     sentence_offsets = offsets(sum(corpus, []))
@@ -49,7 +49,7 @@ def test_every_pair_obeys_the_rules(corpus, max_tokens, short, seed):
     assert set(pairs.document[pairs.duplication == 1]) == set(range(len(corpus)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(corpora, st.integers(0, 2**32))
 def test_no_sentence_is_lost_when_segments_are_put_back(corpus, seed):
     # A limit that nothing reaches: no truncation, so all tokens must be in some A or true B.

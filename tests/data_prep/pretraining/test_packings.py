@@ -41,7 +41,7 @@ def test_single_segments_by_hand():
     assert not rows.is_random.any() and not rows.b_length.any()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(corpora, st.integers(2, 40), st.floats(0, 1))
 def test_single_segments_are_whole_sentences_of_one_document(corpus, max_tokens, short):
     rows = draw("single", corpus, max_tokens, short, duplications=2)
@@ -56,7 +56,7 @@ def test_single_segments_are_whole_sentences_of_one_document(corpus, max_tokens,
         assert (rows.a_length + rows.cut)[rows.duplication == duplication].sum() == sentences[-1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(corpora)
 def test_pairs_are_single_sentences(corpus):
     pairs = draw("pairs", corpus, 100)
@@ -81,7 +81,7 @@ def chunks(documents, target):
                 sentences = tokens = 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(corpora, st.integers(2, 80))
 def test_consecutive_segments_have_a_random_partner_in_chunks_of_one_sentence_only(corpus, limit):
     pairs = draw("consecutive", corpus, limit)

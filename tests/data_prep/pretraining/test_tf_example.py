@@ -22,7 +22,7 @@ def message(features, row):
     return built.SerializeToString(deterministic=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 5),
     st.lists(
