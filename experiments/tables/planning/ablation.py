@@ -7,6 +7,7 @@ the variant that it fine-tunes and the fields that it changes. `plan.py` turns i
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar
 
 from data_prep.pretraining.record_options import RecordOptions
@@ -360,7 +361,7 @@ class Ablation:
 
 
 def _check_seeds(seeds, where):
-    if not isinstance(seeds, (tuple, list)) or not all(isinstance(seed, int) for seed in seeds):
+    if not isinstance(seeds, Sequence) or not all(isinstance(seed, int) for seed in seeds):
         raise UserError(f"{where}: seeds={seeds!r}: give a tuple of whole numbers")
     if not seeds:
         raise UserError(f"{where}: it has no seeds; give at least one")

@@ -52,13 +52,11 @@ class _Split:
 
     Attributes:
       files: files, or references to them.
-      sources: the texts that they come from.
-      digests: of these texts.
+      digests: of the texts that they come from.
       size: bytes of text.
     """
 
     files: list[str] = dataclasses.field(default_factory=list)
-    sources: set[str] = dataclasses.field(default_factory=set)
     digests: list[str] = dataclasses.field(default_factory=list)
     size: float = 0.0
 
@@ -114,15 +112,14 @@ def records_folder(name: str) -> str:
 
 def _sentences(corpus: Corpus, data_dir: str) -> _Sentences:
     cells, train, heldout = [], _Split(), _Split()
+    purposes: dict[str, bool] = {}  # {file: whether it is held out}
     for index, text in enumerate(corpus.texts):
         files = places.text_files(text.files, data_dir)
         digest, size = files_digest(tuple(files)), sum(map(_text_size, files))
-        split, other = (heldout, train) if text.heldout else (train, heldout)
-        if both := other.sources & set(files):
-            raise UserError(
-                f"corpus: {min(both)} is for training and held out; leave it out of one"
-            )
-        split.sources |= set(files)
+        split = heldout if text.heldout else train
+        for file in files:
+            if purposes.setdefault(file, text.heldout) != text.heldout:
+                raise UserError(f"corpus: {file} is for training and held out; leave it out of one")
         split.digests.append(digest)
         split.size += size
         if text.layout == "sentences":

@@ -10,10 +10,10 @@ from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.tables.planning.cost import Steps, finetuning_steps, seconds
 from experiments.tables.planning.data_cells import TableData
 from experiments.tables.planning.pretrain_cells import PretrainCells
-from experiments.tables.planning.repetitions import PlannedRun
+from experiments.tables.planning.repetitions import PlannedRun, Repetition
 from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.finetuning import example_scores
-from experiments.training.folder.inputs import read_task, task_digest
+from experiments.training.folder.inputs import TaskExamples, read_task, task_examples
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_values import changes_dict
 from experiments.training.settings.options import replaced
@@ -22,22 +22,6 @@ from experiments.training.start.initialization import ModelSource
 from official_bert.common.errors import UserError, check_choice
 
 _RESULTS = 1e5  # bytes of results, metrics and scores
-
-
-@dataclasses.dataclass(frozen=True)
-class _Examples:
-    """The examples of a fine-tuning.
-
-    Attributes:
-      digest: of the examples; "" where a cell makes them, whose key counts instead.
-      dev_digest: of the dev examples alone.
-      train, dev: their numbers.
-    """
-
-    digest: str
-    dev_digest: str
-    train: int
-    dev: int
 
 
 class FinetuneCells:
@@ -56,9 +40,8 @@ class FinetuneCells:
         self._ablation, self._data, self._pretrained = ablation, data, pretrained
         self._exported = {(export.row, export.column) for export in ablation.exports}
         self._cells: dict[str, Cell] = {}  # by what they ask (`_add`)
-        self._dev: dict[
-            tuple[str, int], str
-        ] = {}  # digests of the dev examples, by column and fold
+        # Of the first run of a column and fold: what it is scored against.
+        self._golds: dict[tuple[str, int], str] = {}
 
     @property
     def cells(self) -> list[Cell]:
@@ -75,8 +58,9 @@ class FinetuneCells:
         config = self._config(row, column, variant)
         source = initialization.of(config)
         bert = variant.pretrain.bert_config if variant.pretrain else source.planned_bert(config)
-        for setting in column.search or ({},):
-            self._check(replaced(config, **setting), source, bert, row, column)
+        for setting in range(max(1, len(column.search))):
+            first = repetitions.changed(config, column, Repetition(0, setting=setting))
+            self._check(first, variant, row, column)
         models = self._pretrained.models(variant, row.snapshot)
         # A checkpoint is the same for all seeds of a table's pre-trainings.
         seeds = variant.seeds if variant.pretrain or source.has_seeds else (0,)
@@ -89,11 +73,11 @@ class FinetuneCells:
             tuning = dataclasses.replace(tuning, save_model=saves)
             examples = self._examples(tuning, column)
             scored_on = column.label, repetition.fold
-            if self._dev.setdefault(scored_on, examples.dev_digest) != examples.dev_digest:
+            if self._golds.setdefault(scored_on, examples.golds) != examples.golds:
                 raise UserError(
-                    f"row {row.label}: its dev examples are not those of the column "
-                    f"{column.label}, so their scores do not compare; "
-                    f"task_options={config.task_options}"
+                    f"column {column.label}, row {row.label}: with task_options="
+                    f"{tuning.task_options} it is scored on other dev examples than the column's "
+                    "first run, so their scores do not compare"
                 )
             if column.label not in self.configs:
                 _check_folds(column, tuning)
@@ -124,12 +108,16 @@ class FinetuneCells:
         folder = places.task_folder(config.data_dir, self._ablation.data_dir)
         return dataclasses.replace(config, data_dir=folder)
 
-    def _check(self, config: FinetuneConfig, source: ModelSource, bert, row: Row, column: Column):
+    def _check(self, config: FinetuneConfig, variant: Variant, row: Row, column: Column) -> None:
         """Raise the UserErrors of a row's runs that show before its model is there."""
         try:
-            task = get_task(config.task, config.data_dir, **config.task_options)
-            finetuning_preflight.check_kind(config, source)
-            finetuning_preflight.check_model(config, task, bert)
+            finetuning_preflight.check_kind(config, initialization.of(config))
+            if referred(config.data_dir)[0]:  # without its files a task knows no labels
+                get_task(config.task, config.data_dir, **config.task_options)
+                return
+            task, _, _ = read_task(config)
+            known = variant.pretrain and variant.pretrain.bert_config
+            finetuning_preflight.check_model(config, task, known)
             check_choice("metric", column.metric or task.metrics[0], task.metrics)
             head, exported = task.head["head"], (row.label, column.label) in self._exported
             if exported and head != "classification":
@@ -159,21 +147,23 @@ class FinetuneCells:
             )
         return source.given(config, {"model": model}) if model else config
 
-    def _examples(self, config: FinetuneConfig, column: Column) -> _Examples:
-        """Return the examples of a fine-tuning, whose folder is known."""
+    def _examples(self, config: FinetuneConfig, column: Column) -> TaskExamples:
+        """Describe the examples of a fine-tuning, whose folder is known.
+
+        The key of the cell that makes them stands for the digests."""
         maker, _ = referred(config.data_dir)
         if not maker:
-            digest, dev_digest, train, dev = task_digest(config)
+            found = task_examples(config)
         elif maker in self._data.examples:
-            digest, dev_digest = "", ""
-            train, dev = self._data.examples[maker]
+            found = TaskExamples("", "", *self._data.examples[maker])
         else:
             raise UserError(
                 f"column {column.label}: data_dir={config.data_dir}, and the table makes no "
                 f"{maker} (nli is made of nli_mixture)"
             )
-        train = min(train, config.max_train_examples or train)
-        return _Examples(digest, dev_digest, train, min(dev, config.max_dev_examples or dev))
+        train = min(found.train, config.max_train_examples or found.train)
+        dev = min(found.dev, config.max_dev_examples or found.dev)
+        return dataclasses.replace(found, train=train, dev=dev)
 
     def _add(self, cell: Cell, steps: list[Steps]) -> str:
         """Add a cell, and return its name: another column's, where that one runs the same.

@@ -14,7 +14,8 @@ from experiments.tables.run.grid import Cell, reference, referred
 from experiments.training.folder import shared_prefix
 from experiments.training.settings.config import PretrainConfig
 from experiments.training.settings.config_values import changes_dict
-from experiments.training.start.initial_state import sizes_of
+from experiments.training.start.initial_state import known_sizes, sizes_of
+from experiments.training.start.preflight import differing_sizes
 from official_bert.common.errors import UserError
 from official_bert.objectives import check_direction
 
@@ -50,12 +51,8 @@ class PretrainCells:
         """
         if variant.checkpoints:
             folders = [*map(places.earlier_model, variant.checkpoints)]
-            if other := [
-                each for each in folders if sizes_of(each) != variant.pretrain.bert_config
-            ]:
-                raise UserError(
-                    f"variant {variant.name}: {other[0]} is not a model of its pretrain"
-                )
+            for folder in folders:
+                _check_sizes(variant, folder)
             return dict(zip(variant.seeds, folders, strict=True))
         inside = f"snapshots/step-{snapshot:08d}" if snapshot else "model"
         cells = self.by_variant.get(variant.name, {})
@@ -73,7 +70,7 @@ class PretrainCells:
         check_direction(variant.pretrain.objectives, bert, where)
         config = self._with_files(variant.pretrain, seed)
         self._check_lengths(variant.name, config)
-        config, steps_taken = self._behind_trunk(config, seed)
+        config, steps_taken = self._behind_trunk(variant.name, config, seed)
         config, beside = self._with_options(config, seed)
         name = f"pretrain/{variant.name}/{seed}"
         self.steps[name] = pretraining_steps(config, self._records, beside, steps_taken)
@@ -101,22 +98,25 @@ class PretrainCells:
         return dataclasses.replace(config, **corpus, seed=seed)
 
     def _check_lengths(self, variant: str, config: PretrainConfig) -> None:
+        positions = config.bert_config.max_position_embeddings
         for phase in config.phases:
-            most = self._records[phase.records].max_seq_length
-            length = phase.max_seq_length or most
-            if length > min(most, positions := config.bert_config.max_position_embeddings):
-                raise UserError(
-                    f"variant {variant}: sequences of {length} tokens; its records have {most}, "
-                    f"its model has positions for {positions}"
-                )
+            length = self._records[phase.records].max_seq_length
+            if phase.max_seq_length not in (0, length):
+                told = f"{phase.max_seq_length}: its records have sequences of {length} tokens"
+                raise UserError(f"variant {variant}: max_seq_length={told}")
+            if length > positions:
+                told = f"positions for {positions} tokens, its records {length}"
+                raise UserError(f"variant {variant}: its model has {told}")
 
-    def _behind_trunk(self, config: PretrainConfig, seed: int) -> tuple[PretrainConfig, int]:
+    def _behind_trunk(
+        self, variant: str, config: PretrainConfig, seed: int
+    ) -> tuple[PretrainConfig, int]:
         """Return a PretrainConfig with the folder of its trunk, and the steps taken there."""
         if not config.trunk:
             return config, 0
         cell, trunk = self._planned_before("trunk", config.trunk, seed)
         before = self._with_files(trunk, seed)
-        shared_prefix.check_steps(config, before, f"trunk={config.trunk}")
+        shared_prefix.check_steps(config, before, f"variant {variant}: trunk={config.trunk}")
         return dataclasses.replace(config, trunk=reference(cell.name)), trunk.num_train_steps
 
     def _with_options(
@@ -147,6 +147,14 @@ class PretrainCells:
             return model, sizes_of(model)
         cell, config = self._planned_before(field, model, seed)
         return reference(cell.name, "model"), config.bert_config
+
+
+def _check_sizes(variant: Variant, folder: str) -> None:
+    found = known_sizes(folder)
+    if found and (different := differing_sizes(variant.pretrain.bert_config, found)):
+        raise UserError(
+            f"variant {variant.name}: {folder} is not a model of its pretrain: {different}"
+        )
 
 
 def _bytes_left(config: PretrainConfig) -> float:

@@ -240,7 +240,7 @@ def _scale_facts(ablation, plan, made) -> results.Facts:
                 batch_size=c.train_batch_size,
                 batch_sizes=[p.train_batch_size or c.train_batch_size for p in c.phases],
                 learning_rate=c.learning_rate,
-                lengths=[p.max_seq_length or record_lengths[p.records] for p in c.phases],
+                lengths=[p.max_seq_length or record_lengths.get(p.records, 0) for p in c.phases],
                 records=[p.records for p in c.phases],
                 seeds=len(variant.seeds),
                 tokens=own[0].tokens if own else None,

@@ -196,7 +196,7 @@ class Grid:
     def statuses(self) -> dict[str, Status]:
         return {name: self.status(name) for name in self.cells}
 
-    def of_seeds(self, seeds: Iterable[int | str]) -> list[str]:
+    def of_seeds(self, seeds: Iterable[int | str]) -> set[str]:
         """Return the names of the cells that some pre-training seeds need; no seeds: of all.
 
         Raises:
@@ -205,12 +205,13 @@ class Grid:
         known = {str(cell.round) for cell in self.cells.values() if cell.round}
         asked = {str(seed) for seed in seeds}
         if unknown := asked - known:
-            listed = ", ".join(sorted(known, key=int)) or "which pre-trains nothing"
+            listed = ", ".join(sorted(known, key=int)) or "for it pre-trains nothing"
             raise UserError(f"--seeds: {min(unknown)} is none of the table's seeds, {listed}")
-        wanted = {"0", *(asked or known)}
-        found = [name for name, cell in self.cells.items() if str(cell.round) in wanted]
-        for name in found:  # it grows by what its cells refer to
-            found += [need for need in self.cells[name].needs if need not in found]
+        wanted, found = {"0", *(asked or known)}, set()
+        new = {name for name, cell in self.cells.items() if str(cell.round) in wanted}
+        while new:  # what its cells refer to, and so on
+            found |= new
+            new = {need for name in new for need in self.cells[name].needs} - found
         return found
 
     def run(

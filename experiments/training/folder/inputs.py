@@ -168,10 +168,25 @@ def examples_digest(*splits: list) -> str:
     return digest.hexdigest()[:16]
 
 
-def task_digest(config) -> tuple[str, str, int, int]:
-    """Return (digest of a FinetuneConfig's training and dev examples, that of the dev examples
-    alone, the two numbers)."""
-    return _task_digest(*_data_of(config))
+@dataclasses.dataclass(frozen=True)
+class TaskExamples:
+    """The examples of a fine-tuning, described.
+
+    Attributes:
+      digest: of the training and dev examples.
+      golds: digest of what the dev examples are scored against, whatever else a model sees of them.
+      train, dev: their numbers.
+    """
+
+    digest: str
+    golds: str
+    train: int
+    dev: int
+
+
+def task_examples(config) -> TaskExamples:
+    """Describe the examples that a FinetuneConfig reads from files."""
+    return _task_examples(*_data_of(config))
 
 
 def read_task(config) -> tuple:
@@ -186,9 +201,12 @@ def _data_of(config):
 
 
 @functools.cache
-def _task_digest(*data: str) -> tuple[str, str, int, int]:
-    _, train, dev = _read(*data)
-    return examples_digest(train, dev), examples_digest([], dev), len(train), len(dev)
+def _task_examples(*data: str) -> TaskExamples:
+    task, train, dev = _read(*data)
+    golds = (getattr(example, task.gold, None) for example in dev)
+    # Sentences have the same tags in a document of several as alone.
+    parts = [part for gold in golds for part in (gold if isinstance(gold, tuple) else [gold])]
+    return TaskExamples(examples_digest(train, dev), examples_digest(parts), len(train), len(dev))
 
 
 @functools.lru_cache(maxsize=1)

@@ -187,11 +187,16 @@ def sizes_of(model: str) -> BertConfig:
     """Return the sizes of a model by its folder or name, to estimate costs.
 
     A preset of KerasHub is not opened: its name tells base from large."""
+    return known_sizes(model) or named_config("large" if "large" in model.lower() else "base")
+
+
+def known_sizes(model: str) -> BertConfig | None:
+    """Return the sizes of a model that can be opened here; None of others."""
     try:
         found = _peek(model, _state(model))
     except UserError:  # the run itself will say so
         found = None
-    return found[0] if found else named_config("large" if "large" in model.lower() else "base")
+    return found[0] if found else None
 
 
 @functools.lru_cache(maxsize=32)

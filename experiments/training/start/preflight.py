@@ -113,21 +113,24 @@ def compatible(config, bert, tokenizer):
             )
     if not config.bert:
         return bert
-    wanted = config.bert_config
-    names = (vars(wanted) | vars(bert)).keys() - _MAY_DIFFER
-    if wanted.attention_direction in bert.language_models:  # training may change the direction
-        names -= {"attention_direction"}
-    different = [
-        f"{name} {wanted.value(name)}, there {bert.value(name)}"
-        for name in sorted(names)
-        if wanted.value(name) != bert.value(name)
-    ]
-    if different:
+    if different := differing_sizes(config.bert_config, bert):
         raise UserError(
-            f"bert does not fit --config.init_from={config.init_from}: {'; '.join(different)}. "
+            f"bert does not fit --config.init_from={config.init_from}: {different}. "
             "--config.bert= (empty) takes the checkpoint's, as --config=pretrain:continue does"
         )
-    return wanted
+    return config.bert_config
+
+
+def differing_sizes(wanted, found) -> str:
+    """Return how the BertConfig of a model differs from the one that is wanted; "" if it fits."""
+    names = (vars(wanted) | vars(found)).keys() - _MAY_DIFFER
+    if wanted.attention_direction in found.language_models:  # training may change the direction
+        names -= {"attention_direction"}
+    return "; ".join(
+        f"{name} {wanted.value(name)}, there {found.value(name)}"
+        for name in sorted(names)
+        if wanted.value(name) != found.value(name)
+    )
 
 
 def check_fit(records, source, bert, tokenizer):

@@ -77,7 +77,7 @@ def train(trainer, batches, events, config, folder, *, name, show, began=None, *
         strategies.explained(strategy),
     ):
         if state.step:
-            progress.say(f"continuing from step {state.step}")
+            progress.say(f"continues from step {state.step}")
         if events.eval_every > events.last_step:
             progress.say(
                 f"eval_every={events.eval_every} is more than this run's {events.last_step} steps: "

@@ -111,9 +111,12 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
     sms, first = table.column("SMS spam"), table.variants[0]
     other_dev = ablation_parts.Row("other dev", row.variant, {
         "task_options": {"dev_file": "train.tsv"}})  # fmt: skip
-    phases = (dataclasses.replace(first.pretrain.phases[0], max_seq_length=65),)
-    longer = dataclasses.replace(first.pretrain, phases=phases)
-    longer = dataclasses.replace(first, pretrain=longer)
+    phases = (dataclasses.replace(first.pretrain.phases[0], max_seq_length=32),)
+    sizes = dataclasses.replace(first.pretrain.bert_config, max_position_embeddings=63)
+    shorter, narrow = (
+        dataclasses.replace(first, pretrain=dataclasses.replace(first.pretrain, **fields))
+        for fields in ({"phases": phases}, {"bert": sizes})
+    )
     two = (ablation_parts.Text(("sample:burnett*",)),
            ablation_parts.Text(("sample:bennet*",), heldout=True))  # fmt: skip
     on_vectors = ablation_parts.Variant("v", checkpoint="x", learnt="cbow")
@@ -147,7 +150,7 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
         ({"columns": (sms.changed(search=({"freeze": "no_such"},)),)},
          "column SMS spam, row BERT: --config.freeze=no_such"),
         ({"rows": (row, other_dev), "columns": (sms,)},
-         "row other dev: its dev examples are not those of the column SMS spam"),
+         "column SMS spam, row other dev: with task_options=.'dev_file': 'train.tsv'. it is"),
         ({"rows": (ablation_parts.Row("r", "given", {"model": "*weights.hdf5"}),),
           "variants": (ablation_parts.Variant("given", checkpoint="tiny-wikipedia"),)},
          "row r: `model` is for models of pre-trainings; given is tiny-wikipedia"),
@@ -155,8 +158,19 @@ def test_what_no_table_can_run_is_refused_before_it_runs():
           "exports": (ablation_parts.Export(row.label, sms.label),)}, "has search or folds"),
         ({"exports": (ablation_parts.Export(row.label, "SQuAD"),)},
          "column SQuAD, row BERT: a table exports classifiers; squad_v1.1 is span"),
-        ({"variants": (longer,), "rows": (row,)},
-         "variant BERT: sequences of 65 tokens; its records have 64, its model has positions"),
+        ({"variants": (shorter,), "rows": (row,)},
+         "variant BERT: max_seq_length=32: its records have sequences of 64 tokens"),
+        ({"variants": (narrow,), "rows": (row,)},
+         "variant BERT: its model has positions for 63 tokens, its records 64"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):
             plan_table(dataclasses.replace(table, **{"claims": (), "exports": ()} | changes))
+
+
+def test_rows_may_see_more_of_the_same_dev_examples():
+    table = load_config("table5:smoke")
+    whole = ablation_parts.Row("documents", "BERT", {"task_options": {"context": "document"}})
+    parts = {"rows": (table.rows[0], whole), "columns": (table.column("names"),)}
+    plan = plan_table(dataclasses.replace(table, **parts, claims=(), exports=()))
+    first, second = (plan.runs[row, "names"][0].cell for row in (table.rows[0].label, "documents"))
+    assert first != second

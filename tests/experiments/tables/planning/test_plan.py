@@ -117,6 +117,15 @@ def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
     for cell in (runs[0].cell, runs[2].cell):  # a checkpoint's files count
         assert keys[0](cell) != keys[1](cell) and keys[0](cell) == keys[2](cell)
     assert first["records/length 64"].config["vocab"] == str(own / "vocab.txt")
+    phases = tuple(
+        dataclasses.replace(same.phases[0], records="of another table", max_seq_length=0, **fields)
+        for fields in ({}, {"train_batch_size": 5})
+    )
+    given = dataclasses.replace(trained, pretrain=dataclasses.replace(same, phases=phases))
+    given = dataclasses.replace(given, seeds=(3,), checkpoints=("tiny-wikipedia",))
+    table = dataclasses.replace(ablation, variants=(given, *ablation.variants[1:]))
+    facts = assemble._scale_facts(table, plan_table(table), {}).models[0].pretraining
+    assert (facts.batch_sizes, facts.lengths) == ([same.train_batch_size, 5], [0, 0])
     with pytest.raises(UserError, match="variant BERT: 1 checkpoints for 2 seeds"):
         made(places[:1])
     with pytest.raises(UserError, match="nowhere is missing; the package has one model a row"):

@@ -58,7 +58,7 @@ def test_the_cells_of_some_seeds_are_run_alone(tmp_path):
     grid = Grid(cells, tmp_path)
     states = {n: s.state for n, s in grid.run(runner=RUNNER, only=grid.of_seeds(["2"])).items()}
     assert states == {"data": FINISHED, "model/1": PENDING, "model/2": FINISHED}
-    assert grid.of_seeds(()) == [*grid.cells]
+    assert grid.of_seeds(()) == {*grid.cells}
     with pytest.raises(UserError, match="--seeds: 3 is none of the table's seeds, 1, 2"):
         grid.of_seeds([3])
 
