@@ -205,8 +205,10 @@ class Grid:
         known = {str(cell.round) for cell in self.cells.values() if cell.round}
         asked = {str(seed) for seed in seeds}
         if unknown := asked - known:
-            listed = ", ".join(sorted(known, key=int)) or "for it pre-trains nothing"
-            raise UserError(f"--seeds: {min(unknown)} is none of the table's seeds, {listed}")
+            listed = ", ".join(sorted(known, key=int)) or "it has none"
+            raise UserError(
+                f"seed {min(unknown)} is not a pre-training seed of the table: {listed}"
+            )
         wanted, found = {"0", *(asked or known)}, set()
         new = {name for name, cell in self.cells.items() if str(cell.round) in wanted}
         while new:  # what its cells refer to, and so on

@@ -17,6 +17,7 @@ from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_files import load_config
 from experiments.training.settings.flops import LSTM_RATE
 from experiments.training.start import initialization
+from official_bert.common.errors import UserError
 
 
 def test_the_family_at_equal_compute():
@@ -114,3 +115,11 @@ def test_lstms_have_a_rate_of_their_own():
     for config in (PretrainConfig(bert=elmo.TINY), FinetuneConfig(model="cbow")):
         assert initialization.of(config).rate == LSTM_RATE
     assert initialization.of(FinetuneConfig()).rate is None
+
+
+def test_a_row_of_a_given_checkpoint_has_no_model_of_its_own():
+    table = load_config("table5:smoke")
+    given = ablation_parts.Variant("given", checkpoint="tiny-wikipedia")
+    rows = (ablation_parts.Row("r", "given", {"model": "tfidf"}),)
+    with pytest.raises(UserError, match="row r: `model` is for models of pre-trainings; given is"):
+        dataclasses.replace(table, variants=(given,), rows=rows, claims=(), exports=())

@@ -129,7 +129,7 @@ def changed(path, old, new):
 def test_other_records_vocabulary_or_held_out_text_are_refused(trained, data, tmp_path):
     folder, config = trained
     runs.pretrain(config, folder / "run", progress=False)
-    text = changed(folder / "vocab.txt", "\ncat\n", "\nmouse\n")
+    text = changed(folder / "vocab.txt", "\ncat\n", "\ncat \n")
     with pytest.raises(UserError, match=OTHER_DATA + r"vocab \(.*vocab.txt\) has changed\. Put"):
         runs.pretrain(config, folder / "run", progress=False)
     (folder / "vocab.txt").write_text(text)
