@@ -256,7 +256,7 @@ def test_a_dry_run_of_two_tables_and_one_seed():
     second = ablate.dry_run([table], measure=False, seeds=["2"])
     lines = [line.split()[0] for line in second.partition("\n\n")[0].splitlines()[1:]]
     assert "pretrain/BERT/2" in lines and "vocabulary" in lines and "pretrain/BERT/1" not in lines
-    with pytest.raises(UserError, match="seed 3 is not one that the table pre-trains: 1, 2"):
+    with pytest.raises(UserError, match="seed 3 is not a pre-training seed of the table: 1, 2"):
         ablate.dry_run([table], measure=False, seeds=["3"])
     with pytest.raises(UserError, match="tables: table5/smoke is there twice"):
         ablate.dry_run([table, table])

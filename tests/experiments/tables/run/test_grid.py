@@ -59,7 +59,7 @@ def test_the_cells_of_some_seeds_are_run_alone(tmp_path):
     states = {n: s.state for n, s in grid.run(runner=RUNNER, only=grid.of_seeds(["2"])).items()}
     assert states == {"data": FINISHED, "model/1": PENDING, "model/2": FINISHED}
     assert grid.of_seeds(()) == {*grid.cells}
-    with pytest.raises(UserError, match="seed 3 is not one that the table pre-trains: 1, 2"):
+    with pytest.raises(UserError, match="seed 3 is not a pre-training seed of the table: 1, 2"):
         grid.of_seeds([3])
 
 
