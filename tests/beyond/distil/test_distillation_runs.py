@@ -10,7 +10,8 @@ from data_prep.records import open_records
 from experiments import evaluate, finetune, pretrain
 from experiments.beyond.distil.distillation import taught
 from experiments.beyond.distil.teachers import Teacher
-from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Text, Variant
+from experiments.configs.columns import HELDOUT_LOSS
+from experiments.tables.planning.ablation import Ablation, Corpus, RecordSpec, Row, Text, Variant
 from experiments.tables.planning.cost import estimate
 from experiments.tables.planning.plan import plan_table
 from experiments.tables.run.grid import Grid
@@ -172,8 +173,10 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
         base = tiny_runs.short_config(data, **fields, learning_rate=learning_rate)
         student = students_config(data, place, **fields, teacher_layers="")
         return Ablation(
-            name="t", title="a table", scale="smoke", records=(RecordSpec(name="r"),),
+            name="t", title="a table", scale="smoke",
+            records=(RecordSpec(name="r", max_seq_length=tiny_runs.LENGTH),),
             variants=(Variant("bert", base), Variant("student", student)),
+            columns=(HELDOUT_LOSS,), rows=(Row("student", "student"),),
             corpus=Corpus((Text((str(data / "text.txt"),)),), 0.1, vocab=str(data / "vocab.txt")),
         )  # fmt: skip
 
