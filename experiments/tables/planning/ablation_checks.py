@@ -53,7 +53,7 @@ def _check_exports(ablation):
         if not column.finetune:
             raise UserError(f"export: nothing is fine-tuned in the column {export.column}")
         if column.search or column.folds:
-            raise UserError(f"export: {export.column} has search or folds, so no one model is its")
+            raise UserError(f"export: {export.column} has search or folds, so not one model alone")
 
 
 def _check_claims(ablation):

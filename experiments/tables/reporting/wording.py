@@ -146,9 +146,8 @@ def facts(results: Results) -> list[str]:
 def _training(model: Model) -> str:
     made, shape = model.pretraining, model.shape
     heads = f"{shape.heads} heads, " if shape.heads else ""
-    sizes = [*dict.fromkeys(made.batch_sizes or [made.batch_size])]
-    if len(sizes) > 1:
-        sizes = made.batch_sizes  # one for each length
+    sizes = made.batch_sizes or [made.batch_size]
+    sizes = sizes if len(set(sizes)) > 1 else sizes[:1]  # one for each length, or one for all
     words = (
         f"{shape.layers} layers, {shape.hidden} wide, {heads}"
         f"{shape.parameters / 1e6:.1f} M parameters, {shape.vocabulary:,} word pieces, "
